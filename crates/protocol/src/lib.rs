@@ -1,0 +1,18 @@
+//! The wire's nouns: ids, requests, responses, events, error codes, limits and model facts.
+//!
+//! Nothing here performs I/O or reads a clock. The types are those of the public Claude Managed
+//! Agents API; what Outlast adds to it is named as such.
+
+#![forbid(unsafe_code)]
+
+mod base62;
+pub mod call;
+pub mod content;
+pub mod error;
+pub mod id;
+pub mod seam;
+pub mod time;
+
+pub use call::{CallResult, Outcome};
+pub use error::{ErrorCode, Problem};
+pub use time::Micros;
