@@ -1,5 +1,9 @@
 //! Content blocks of messages and tool results.
 
+mod check;
+
+pub(crate) use check::{message, result, system};
+
 use serde::{Deserialize, Serialize};
 
 /// One block of content, in the form the wire has.
@@ -47,6 +51,16 @@ impl Block {
     }
 }
 
+impl TextBlock {
+    /// Makes a text block.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            kind: TextKind::Text,
+            text: text.into(),
+        }
+    }
+}
+
 /// Where the bytes of an image or document are.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -77,8 +91,8 @@ pub enum Source {
     },
 }
 
-/// A text block inside a search result.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+/// A block that can only be text: of agent and system messages, inside search results.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TextBlock {
     /// Always `text`.
     #[serde(rename = "type")]

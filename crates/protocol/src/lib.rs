@@ -5,14 +5,22 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
 mod base62;
 pub mod call;
 pub mod content;
 pub mod error;
+pub mod event;
+pub mod facts;
 pub mod id;
+pub mod limits;
+pub mod metadata;
+pub mod read;
 pub mod seam;
+pub mod session;
 pub mod time;
 
 pub use call::{CallResult, Outcome};
 pub use error::{ErrorCode, Problem};
+pub use metadata::Metadata;
 pub use time::Micros;

@@ -1,0 +1,19 @@
+//! `agent.message`: the text of one model response.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Body, Kind};
+use crate::content::TextBlock;
+
+/// Body of `agent.message`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct AgentMessage {
+    /// The response's text blocks, in order.
+    pub content: Vec<TextBlock>,
+}
+
+impl Body for AgentMessage {
+    fn kind(&self) -> Kind {
+        Kind::AgentMessage
+    }
+}

@@ -1,0 +1,79 @@
+//! Every bound of the wire, with the section of the API reference it comes from.
+//!
+//! "Ours" marks a bound that the public API does not state; it keeps one request from costing
+//! without limit, and is far above what a client needs.
+
+/// Bytes of a request body (section 2.12).
+pub const BODY_BYTES: usize = 32 * 1024 * 1024;
+
+/// Characters of an agent's name (section 4.1).
+pub const AGENT_NAME: usize = 256;
+/// Characters of an agent's description (section 4.1).
+pub const AGENT_DESCRIPTION: usize = 2_048;
+/// Characters of a system prompt (section 4.1).
+pub const SYSTEM: usize = 100_000;
+/// Entries of an agent's `tools` array (section 26).
+///
+/// The other bound there, 256 tools over all toolsets, cannot be passed without MCP toolsets:
+/// 128 entries come to at most 135 tools.
+pub const TOOLS: usize = 128;
+/// Characters of a model id (ours; the longest known has 30).
+pub const MODEL_ID: usize = 256;
+/// Characters of an AWS role name in `execution_identity` (section 4.1).
+pub const ROLE_ARN: usize = 2_048;
+
+/// Characters of a custom tool's name (section 14.8).
+pub const TOOL_NAME: usize = 128;
+/// Characters of a property name in a custom tool's schema (section 14.8).
+pub const PROPERTY_NAME: usize = 64;
+/// Entries of a web tool's domain list (section 14.6).
+pub const DOMAINS: usize = 64;
+/// Characters of one domain (section 14.6).
+pub const DOMAIN: usize = 255;
+/// Tool references in one `url_sources` list (section 14.6).
+pub const URL_SOURCE_TOOLS: usize = 128;
+/// Characters of a place name in `user_location` (ours; that of the Messages API).
+pub const LOCATION: usize = 255;
+
+/// Pairs of metadata (section 2.9).
+pub const METADATA_PAIRS: usize = 16;
+/// Characters of a metadata key (section 2.9).
+pub const METADATA_KEY: usize = 64;
+/// Characters of a metadata value (section 2.9).
+pub const METADATA_VALUE: usize = 512;
+
+/// Characters of an environment's name (ours; that of an agent).
+pub const ENVIRONMENT_NAME: usize = 256;
+/// Characters of an environment's description (ours; that of an agent).
+pub const ENVIRONMENT_DESCRIPTION: usize = 2_048;
+/// Entries of `allowed_hosts` (ours: the list is checked on every connection).
+pub const ALLOWED_HOSTS: usize = 500;
+/// Characters of a host name (RFC 1035).
+pub const HOST: usize = 253;
+
+/// Characters of a session's title (ours).
+pub const TITLE: usize = 1_024;
+/// Events at a session's creation (section 7.1).
+pub const INITIAL_EVENTS: usize = 50;
+
+/// Events of one send (ours: all of them are one append).
+pub const EVENTS: usize = 1_000;
+/// Content blocks of one event (section 9.3 for `system.message`; ours for the others).
+pub const BLOCKS: usize = 1_000;
+/// Characters of a document's title (that of the Messages API).
+pub const DOCUMENT_TITLE: usize = 500;
+/// Characters of an address in a content block (ours).
+pub const URL: usize = 8_192;
+/// Characters of a tool result kept inline (section 14.5).
+pub const TOOL_OUTPUT: usize = 100_000;
+
+/// Default page of agents and agent versions (section 2.8).
+pub const PAGE: u32 = 20;
+/// Largest page of agents, versions and environments (section 2.8).
+pub const PAGE_MAX: u32 = 100;
+/// Default and largest page of events and threads; largest of sessions (section 2.8).
+pub const EVENT_PAGE_MAX: u32 = 1_000;
+/// Values of `event_deltas[]` (section 10.2).
+pub const EVENT_DELTAS: usize = 100;
+/// Characters of a page cursor (ours; real ones have about 200).
+pub const CURSOR: usize = 2_048;

@@ -1,0 +1,20 @@
+//! Sessions and their threads: requests, responses, the agent they run.
+
+mod agent;
+mod overrides;
+mod request;
+mod resource;
+mod thread;
+mod update;
+mod usage;
+
+pub use agent::{AgentSnapshot, ThreadAgent};
+pub use overrides::Overrides;
+pub use request::{AgentRef, CreateSession};
+pub use resource::{Session, SessionStats, Status};
+pub use thread::{Thread, ThreadStats};
+pub use update::UpdateSession;
+pub use usage::{CacheCreation, Money, ServerToolUse, Usage};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Requests that create sessions.
+
+use serde_json::Value;
+
+use super::Overrides;
+use crate::event::{self, ClientEvent};
+use crate::id::{AgentId, EnvironmentId};
+use crate::read::{At, Object};
+use crate::{ErrorCode, Metadata, Problem, limits, metadata};
+
+/// A checked request to create a session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateSession {
+    /// The agent to copy.
+    pub agent: AgentRef,
+    /// Where its hands are made.
+    pub environment_id: EnvironmentId,
+    /// What people call the session.
+    pub title: Option<String>,
+    /// The client's own pairs.
+    pub metadata: Metadata,
+    /// What it starts with; `user.message` alone, for now.
+    pub initial_events: Vec<ClientEvent>,
+}
+
+/// Which agent, which version, and what differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentRef {
+    /// The agent.
+    pub id: AgentId,
+    /// The version; `None` is the latest.
+    pub version: Option<u32>,
+    /// What the session changes of it.
+    pub overrides: Overrides,
+}
+
+/// The object forms of `agent`, as the word `type` gives them.
+#[derive(Clone, Copy)]
+enum Form {
+    Plain,
+    Overrides,
+}
+
+impl CreateSession {
+    /// Reads the body of `POST /v1/sessions`.
+    pub fn parse(body: &Value) -> Result<Self, Problem> {
+        let mut object = At::root(body).object()?;
+        let agent = AgentRef::parse(&object.field("agent").required()?)?;
+        let environment = object.field("environment_id").required()?;
+        let title = object.field("title").optional();
+        let create = Self {
+            agent,
+            environment_id: environment.id(ErrorCode::EnvironmentNotFound, "environment")?,
+            title: title
+                .map(|at| at.text(0..=limits::TITLE).map(str::to_owned))
+                .transpose()?,
+            metadata: metadata::create(object.field("metadata"))?,
+            initial_events: event::parse_initial(object.field("initial_events"))?,
+        };
+        for later in ["resources", "vault_ids", "budget"] {
+            object.field(later).not_supported()?;
+        }
+        object.finish()?;
+        Ok(create)
+    }
+}
+
+impl AgentRef {
+    fn parse(at: &At<'_>) -> Result<Self, Problem> {
+        const FORMS: &[(&str, Form)] = &[
+            ("agent", Form::Plain),
+            ("agent_with_overrides", Form::Overrides),
+        ];
+        if at.raw().is_string() {
+            return Ok(Self {
+                id: at.id(ErrorCode::NotFound, "agent")?,
+                version: None,
+                overrides: Overrides::default(),
+            });
+        }
+        if !at.raw().is_object() {
+            return Err(at.refuse("must be an agent id or an object with `type` and `id`"));
+        }
+        let mut object = at.object()?;
+        let form = object.field("type").required()?.word(FORMS)?;
+        let agent = Self {
+            id: object
+                .field("id")
+                .required()?
+                .id(ErrorCode::NotFound, "agent")?,
+            version: version(&mut object)?,
+            overrides: match form {
+                Form::Plain => Overrides::default(),
+                Form::Overrides => Overrides::parse(&mut object)?,
+            },
+        };
+        object.finish()?;
+        Ok(agent)
+    }
+}
+
+fn version(object: &mut Object<'_>) -> Result<Option<u32>, Problem> {
+    let Some(at) = object.field("version").optional() else {
+        return Ok(None);
+    };
+    let version = at.int(1..=i64::from(u32::MAX))?;
+    Ok(u32::try_from(version).ok())
+}
