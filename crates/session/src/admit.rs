@@ -1,0 +1,121 @@
+//! The one judge of what may be appended.
+
+mod bodies;
+mod brain;
+mod calls;
+mod claim;
+mod close;
+mod keyed;
+mod respond;
+mod send;
+mod status;
+mod turn;
+
+use crate::{
+    Answer, Context, Create, Decision, Origin, Proposal, Refusal, State, Update, body, decide::Desk,
+};
+
+/// Decides a proposal on the state at the head of the log.
+///
+/// Pure but for the ids it draws. `state` is absent only for [`Proposal::Create`]. Nothing is
+/// promised about a decision that is not appended as a whole at the head it was made on.
+///
+/// # Errors
+///
+/// A [`Refusal`]: nothing may be appended.
+pub fn admit(
+    state: Option<&State>,
+    proposal: &Proposal,
+    context: &mut Context<'_>,
+) -> Result<Decision, Refusal> {
+    let Some(state) = state else {
+        return match proposal {
+            Proposal::Create(new) => create(new, context),
+            Proposal::Send(_)
+            | Proposal::Update(_)
+            | Proposal::Archive(_)
+            | Proposal::Delete(_)
+            | Proposal::Claim { .. }
+            | Proposal::Brain { .. }
+            | Proposal::Keyed { .. } => Err(Refusal::Illegal("the session does not exist")),
+        };
+    };
+    let desk = Desk::new(state.clone(), origin(proposal), context);
+    match proposal {
+        Proposal::Create(_) => Err(Refusal::Illegal("the session exists")),
+        Proposal::Send(send) => send::send(desk, send),
+        Proposal::Update(change) => update(desk, change),
+        Proposal::Archive(_) => close::archive(desk),
+        Proposal::Delete(_) => close::delete(desk),
+        Proposal::Claim { thread, claim } => claim::propose(desk, *thread, *claim),
+        Proposal::Brain {
+            thread,
+            fence,
+            step,
+        } => brain::propose(desk, *thread, *fence, step),
+        Proposal::Keyed {
+            thread,
+            epoch,
+            key,
+            fact,
+        } => keyed::propose(desk, *thread, *epoch, *key, fact),
+    }
+}
+
+/// Returns who writes what a proposal leads to.
+fn origin(proposal: &Proposal) -> Origin {
+    match proposal {
+        Proposal::Create(new) => Origin::Client(new.by),
+        Proposal::Send(send) => Origin::Client(send.by),
+        Proposal::Update(change) => Origin::Client(change.by),
+        Proposal::Archive(by) | Proposal::Delete(by) => Origin::Client(*by),
+        Proposal::Claim { .. } => Origin::Server,
+        Proposal::Brain { fence, .. } => Origin::Brain {
+            epoch: fence.epoch,
+            seq: fence.seq,
+        },
+        Proposal::Keyed { key, .. } => Origin::Keyed(*key),
+    }
+}
+
+/// Makes a session, with its first inputs.
+fn create(new: &Create, context: &mut Context<'_>) -> Result<Decision, Refusal> {
+    let mut desk = Desk::new(State::blank(new.id), Origin::Client(new.by), context);
+    let created = body::Created {
+        config: new.config.clone(),
+        thread: new.thread,
+    };
+    desk.note(0, crate::Kind::Created, &created)?;
+    send::accept(&mut desk, &new.inputs, "initial_events")?;
+    claim::with(&mut desk, new.claim)?;
+    Ok(desk.done(Answer::Appended))
+}
+
+/// Replaces the configuration.
+fn update(mut desk: Desk<'_, '_>, change: &Update) -> Result<Decision, Refusal> {
+    close::refuse_ended(&desk.state)?;
+    if desk.state.config.as_ref() != Some(&change.from) {
+        return Ok(desk.done(Answer::Changed));
+    }
+    if change.agent && desk.state.shown() != crate::Status::Idle {
+        return Err(outlast_protocol::Problem::invalid(
+            "agent: can only be updated while the session is idle; interrupt it and wait",
+        )
+        .into());
+    }
+    desk.note(
+        0,
+        crate::Kind::Updated,
+        &body::Updated {
+            config: change.config.clone(),
+        },
+    )?;
+    let id = desk.context.ids.event();
+    desk.put(
+        0,
+        crate::Kind::SessionUpdated,
+        Some(id),
+        change.event.clone(),
+    )?;
+    Ok(desk.done(Answer::Appended))
+}

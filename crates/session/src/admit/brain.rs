@@ -1,0 +1,205 @@
+//! What a brain may say, and in which order.
+
+use crate::{
+    After, Answer, Decision, Failure, Fence, Kind, Refusal, Step, Stop, Then, Thread, decide::Desk,
+};
+
+use super::{
+    claim, close, respond,
+    status::{self, Reason},
+    turn,
+};
+
+/// Decides one step under a lease.
+pub(super) fn propose(
+    mut desk: Desk<'_, '_>,
+    thread: u32,
+    fence: Fence,
+    step: &Step,
+) -> Result<Decision, Refusal> {
+    let seen = leased(&desk, thread, fence.epoch)?;
+    if let Some(answer) = order(seen, fence)? {
+        return Ok(desk.done(answer));
+    }
+    let answer = match step {
+        Step::TakeIn => take_in(&mut desk, thread)?,
+        Step::Respond(response) => respond::respond(&mut desk, thread, response)?,
+        Step::EndTurn(stop) => end_turn(&mut desk, thread, stop)?,
+        Step::Fail(failure) => fail(&mut desk, thread, failure)?,
+        Step::Interrupt => interrupt(&mut desk, thread)?,
+        Step::Release => release(&mut desk, thread)?,
+        Step::Pin(pinned) => note(&mut desk, thread, Kind::Pinned, crate::json(pinned))?,
+        Step::Prefix(prefix) => note(&mut desk, thread, Kind::Prefix, prefix.clone())?,
+        Step::Note(words) => note(&mut desk, thread, Kind::Noted, words.clone())?,
+    };
+    Ok(desk.done(answer))
+}
+
+/// Returns the thread, if `epoch` still holds its lease.
+pub(super) fn leased<'d>(
+    desk: &'d Desk<'_, '_>,
+    thread: u32,
+    epoch: u64,
+) -> Result<&'d Thread, Refusal> {
+    let seen = desk
+        .state
+        .thread(thread)
+        .ok_or(Refusal::Illegal("the thread does not exist"))?;
+    if seen.epoch != epoch || seen.lease.is_none() {
+        return Err(Refusal::Stale {
+            epoch,
+            current: seen.epoch,
+        });
+    }
+    Ok(seen)
+}
+
+/// Checks the order of a brain's appends; a repeat is answered at once.
+fn order(seen: &Thread, fence: Fence) -> Result<Option<Answer>, Refusal> {
+    let Some(lease) = &seen.lease else {
+        return Ok(None);
+    };
+    let known = lease.recent.iter().find(|(seq, _, _)| *seq == fence.seq);
+    if let Some((_, first, last)) = known {
+        return Ok(Some(Answer::Repeated {
+            first: *first,
+            last: *last,
+        }));
+    }
+    let follows = fence.seq > lease.seq && lease.seq.max(fence.acked) + 1 >= fence.seq;
+    if follows {
+        Ok(None)
+    } else {
+        Err(Refusal::Gap {
+            seq: fence.seq,
+            last: lease.seq,
+        })
+    }
+}
+
+/// Places what waits, where a turn may begin.
+fn take_in(desk: &mut Desk<'_, '_>, thread: u32) -> Result<Answer, Refusal> {
+    let Some(seen) = desk.state.thread(thread) else {
+        return Ok(Answer::Nothing);
+    };
+    if !seen.interrupts.is_empty() {
+        return Ok(Answer::Interrupted);
+    }
+    let between = seen.turn.is_none_or(|turn| over(turn.after));
+    if seen.queue.is_empty() || !between || seen.asked().next().is_some() {
+        return Ok(Answer::Nothing);
+    }
+    turn::take_in(desk, thread)?;
+    Ok(Answer::Appended)
+}
+
+/// Tells whether nothing of a turn is left to do.
+fn over(after: After) -> bool {
+    match after {
+        After::Answer | After::Refusal | After::Overflow => true,
+        After::Input | After::Pause | After::Calls => false,
+    }
+}
+
+/// Ends the turn, unless an input can be taken in; or waits for the client.
+fn end_turn(desk: &mut Desk<'_, '_>, thread: u32, stop: &Stop) -> Result<Answer, Refusal> {
+    let Some(seen) = desk.state.thread(thread) else {
+        return Ok(Answer::Nothing);
+    };
+    if !seen.interrupts.is_empty() {
+        return Ok(Answer::Interrupted);
+    }
+    if seen.runnable().next().is_some() {
+        return Err(Refusal::Illegal("calls of the turn are not settled"));
+    }
+    let Some(open) = seen.turn else {
+        return Err(Refusal::Illegal("no turn is open"));
+    };
+    let waits = seen.asked().next().is_some();
+    if !waits && !over(open.after) {
+        return Err(Refusal::Illegal("the model has not answered yet"));
+    }
+    let queued = !seen.queue.is_empty() && !waits;
+    let reason = match stop {
+        Stop::EndTurn if queued => return Ok(Answer::InputArrived),
+        Stop::EndTurn => Reason::EndTurn,
+        Stop::Refusal(details) => Reason::Refusal(details.clone()),
+    };
+    turn::close_request(desk, thread)?;
+    status::idle(desk, thread, &reason)?;
+    if queued {
+        turn::take_in(desk, thread)?;
+        return Ok(Answer::Appended);
+    }
+    claim::release(desk, thread, None)?;
+    Ok(Answer::Appended)
+}
+
+/// Tells a failure and what follows from it.
+fn fail(desk: &mut Desk<'_, '_>, thread: u32, failure: &Failure) -> Result<Answer, Refusal> {
+    let Some(seen) = desk.state.thread(thread) else {
+        return Ok(Answer::Nothing);
+    };
+    if !seen.interrupts.is_empty() {
+        return Ok(Answer::Interrupted);
+    }
+    turn::close_request(desk, thread)?;
+    let id = desk.context.ids.event();
+    desk.put(thread, Kind::SessionError, Some(id), failure.error.clone())?;
+    match failure.then {
+        Then::Retry(at) => {
+            status::rescheduled(desk, thread)?;
+            claim::release(desk, thread, Some(at))?;
+        }
+        Then::Exhausted => exhaust(desk, thread)?,
+        Then::Terminal => {
+            claim::release(desk, thread, None)?;
+            close::terminate(desk)?;
+        }
+    }
+    Ok(Answer::Appended)
+}
+
+/// Ends a turn that failed: what waits is taken in unanswered, and the next turn sees it.
+pub(super) fn exhaust(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
+    turn::close_calls(desk, thread)?;
+    turn::place(desk, thread)?;
+    status::idle(desk, thread, &Reason::RetriesExhausted)?;
+    claim::release(desk, thread, None)
+}
+
+/// Stops for the interrupts that wait.
+fn interrupt(desk: &mut Desk<'_, '_>, thread: u32) -> Result<Answer, Refusal> {
+    if desk
+        .state
+        .thread(thread)
+        .is_none_or(|seen| seen.interrupts.is_empty())
+    {
+        return Ok(Answer::Nothing);
+    }
+    turn::interrupt(desk, thread)?;
+    if desk
+        .state
+        .thread(thread)
+        .is_some_and(|seen| seen.turn.is_none())
+    {
+        claim::release(desk, thread, None)?;
+    }
+    Ok(Answer::Appended)
+}
+
+/// Gives the lease back; whoever claims next goes on.
+fn release(desk: &mut Desk<'_, '_>, thread: u32) -> Result<Answer, Refusal> {
+    claim::release(desk, thread, None)?;
+    Ok(Answer::Appended)
+}
+
+fn note(
+    desk: &mut Desk<'_, '_>,
+    thread: u32,
+    kind: Kind,
+    body: crate::Json,
+) -> Result<Answer, Refusal> {
+    desk.put(thread, kind, None, body)?;
+    Ok(Answer::Appended)
+}

@@ -1,0 +1,69 @@
+//! Archive and delete.
+
+use outlast_protocol::Problem;
+
+use crate::{Answer, Decision, Kind, Refusal, State, Status, body::Closed, decide::Desk};
+
+use super::{bodies, turn};
+
+/// Ends a session and keeps its log; repeating it changes nothing.
+pub(super) fn archive(mut desk: Desk<'_, '_>) -> Result<Decision, Refusal> {
+    if desk.state.archived_at.is_some() {
+        return Ok(desk.done(Answer::Nothing));
+    }
+    refuse_running(&desk.state, "archived")?;
+    if desk.state.status != Status::Terminated {
+        terminate(&mut desk)?;
+    }
+    desk.note(0, Kind::Archived, &Closed {})?;
+    Ok(desk.done(Answer::Appended))
+}
+
+/// Ends a session and drops its log.
+pub(super) fn delete(mut desk: Desk<'_, '_>) -> Result<Decision, Refusal> {
+    refuse_running(&desk.state, "deleted")?;
+    desk.note(0, Kind::Deleted, &Closed {})?;
+    Ok(desk.done(Answer::Appended))
+}
+
+/// Tells that every thread, and then the session, is over.
+pub(super) fn terminate(desk: &mut Desk<'_, '_>) -> Result<(), Refusal> {
+    for number in (0_u32..).take(desk.state.threads.len()) {
+        turn::close_request(desk, number)?;
+        turn::close_calls(desk, number)?;
+        let body = bodies::thread(&desk.state, number);
+        desk.event(number, Kind::ThreadTerminated, &body)?;
+    }
+    desk.event(0, Kind::SessionTerminated, &bodies::Empty {})?;
+    Ok(())
+}
+
+/// Refuses what an archived or terminated session does not take.
+pub(super) fn refuse_ended(state: &State) -> Result<(), Refusal> {
+    if state.archived_at.is_some() {
+        let words = format!(
+            "session `{}` is archived and takes no more changes",
+            state.id
+        );
+        return Err(Problem::invalid(words).into());
+    }
+    if state.status == Status::Terminated {
+        let words = format!(
+            "session `{}` is terminated and takes no more changes",
+            state.id
+        );
+        return Err(Problem::invalid(words).into());
+    }
+    Ok(())
+}
+
+fn refuse_running(state: &State, what: &str) -> Result<(), Refusal> {
+    if state.shown() == Status::Running {
+        let words = format!(
+            "session `{}` is running and cannot be {what}; send `user.interrupt` and wait for idle",
+            state.id
+        );
+        return Err(Problem::invalid(words).into());
+    }
+    Ok(())
+}

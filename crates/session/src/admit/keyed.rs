@@ -1,0 +1,120 @@
+//! What kernel and gateway write for a brain: fenced by its epoch, known by a key.
+
+use outlast_protocol::id::{EventId, IncarnationId};
+
+use crate::{
+    Answer, Decision, Fact, Kind, Phase, Refusal, Thread,
+    body::{Intended, RequestEnded},
+    decide::Desk,
+};
+
+use super::{brain::leased, calls, turn};
+
+/// Decides one fact.
+pub(super) fn propose(
+    mut desk: Desk<'_, '_>,
+    thread: u32,
+    epoch: u64,
+    key: EventId,
+    fact: &Fact,
+) -> Result<Decision, Refusal> {
+    leased(&desk, thread, epoch)?;
+    let answer = match fact {
+        Fact::RequestStarted => started(&mut desk, thread, key)?,
+        Fact::RequestEnded(ended) => request_ended(&mut desk, thread, ended)?,
+        Fact::Intended(hand) => intended(&mut desk, thread, key, *hand)?,
+        Fact::Settled(outcome, event, body) => {
+            calls::settle(&mut desk, thread, key, *outcome, *event, body.clone())?
+        }
+        Fact::HandWanted(wanted) => match desk.state.hand {
+            Some(hand) if !hand.lost => Answer::AlreadySettled,
+            _ => appended(desk.note(thread, Kind::HandWanted, wanted))?,
+        },
+        Fact::HandLost(lost) => match desk.state.hand {
+            Some(hand) if !hand.lost && hand.incarnation == lost.incarnation => {
+                appended(desk.note(thread, Kind::HandLost, lost))?
+            }
+            _ => Answer::AlreadySettled,
+        },
+    };
+    Ok(desk.done(answer))
+}
+
+fn appended(done: Result<(), Refusal>) -> Result<Answer, Refusal> {
+    done.map(|()| Answer::Appended)
+}
+
+/// A request may leave while a turn is open and all its calls are settled.
+fn started(desk: &mut Desk<'_, '_>, thread: u32, id: EventId) -> Result<Answer, Refusal> {
+    let Some(seen) = desk.state.thread(thread) else {
+        return Ok(Answer::Nothing);
+    };
+    if seen.request.is_some_and(|open| open.id == id) {
+        return Ok(Answer::AlreadySettled);
+    }
+    if !seen.interrupts.is_empty() {
+        return Ok(Answer::Interrupted);
+    }
+    if seen.turn.is_none() || !settled(seen) {
+        return Err(Refusal::Illegal("no turn is open that waits for the model"));
+    }
+    turn::close_request(desk, thread)?;
+    desk.put(
+        thread,
+        Kind::RequestStart,
+        Some(id),
+        crate::json(&super::bodies::Empty {}),
+    )?;
+    Ok(Answer::Appended)
+}
+
+fn settled(seen: &Thread) -> bool {
+    seen.calls
+        .iter()
+        .all(|call| matches!(call.phase, Phase::Settled(_)))
+}
+
+/// The end of a request counts once, even if its span was closed before.
+fn request_ended(
+    desk: &mut Desk<'_, '_>,
+    thread: u32,
+    ended: &RequestEnded,
+) -> Result<Answer, Refusal> {
+    let Some(seen) = desk.state.thread(thread) else {
+        return Ok(Answer::Nothing);
+    };
+    let open = seen
+        .request
+        .filter(|open| open.id == ended.request && open.ended.is_none());
+    if open.is_none() && seen.uncounted != Some(ended.request) {
+        return Ok(Answer::AlreadySettled);
+    }
+    desk.note(thread, Kind::RequestEnded, ended)?;
+    if open.is_some_and(|open| open.answered) {
+        turn::close_request(desk, thread)?;
+    }
+    Ok(Answer::Appended)
+}
+
+/// A call may be handed over once it is allowed and no interrupt waits.
+fn intended(
+    desk: &mut Desk<'_, '_>,
+    thread: u32,
+    call: EventId,
+    hand: IncarnationId,
+) -> Result<Answer, Refusal> {
+    let Some(seen) = desk.state.thread(thread) else {
+        return Ok(Answer::Nothing);
+    };
+    if !seen.interrupts.is_empty() {
+        return Ok(Answer::Interrupted);
+    }
+    match seen.call(call).map(|open| open.phase) {
+        Some(Phase::Allowed) => {
+            appended(desk.note(thread, Kind::Intended, &Intended { call, hand }))
+        }
+        Some(Phase::Intended(_) | Phase::Settled(_)) => Ok(Answer::AlreadySettled),
+        Some(Phase::Asked) => Err(Refusal::Illegal("the call is not allowed to run")),
+        None => Err(Refusal::Illegal("no such call in the last response")),
+    }
+}

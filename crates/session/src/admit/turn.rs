@@ -1,0 +1,82 @@
+//! What begins and ends a turn.
+
+use crate::{Kind, Refusal, Status, body, decide::Desk};
+
+use super::{
+    bodies, calls,
+    status::{self, Reason},
+};
+
+/// Places the inputs that wait, in order of arrival, and tells that work begins.
+pub(super) fn take_in(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
+    place(desk, thread)?;
+    status::running(desk, thread)
+}
+
+/// Places the inputs that wait.
+pub(super) fn place(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
+    let queue = desk
+        .state
+        .thread(thread)
+        .map(|seen| seen.queue.clone())
+        .unwrap_or_default();
+    for queued in queue {
+        desk.copy(thread, queued.kind, queued.event, queued.position)?;
+    }
+    Ok(())
+}
+
+/// Takes the interrupts in, ends the turn they met and begins the next one if an input waits.
+pub(super) fn interrupt(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
+    let Some(seen) = desk.state.thread(thread) else {
+        return Ok(());
+    };
+    let works = seen.turn.is_some() || matches!(seen.status, Status::Running);
+    for queued in seen.interrupts.clone() {
+        desk.copy(thread, queued.kind, queued.event, queued.position)?;
+    }
+    close_request(desk, thread)?;
+    close_calls(desk, thread)?;
+    if works {
+        status::idle(desk, thread, &Reason::EndTurn)?;
+    }
+    if desk
+        .state
+        .thread(thread)
+        .is_some_and(|seen| !seen.queue.is_empty())
+    {
+        take_in(desk, thread)?;
+    }
+    Ok(())
+}
+
+/// Tells the end of a request that is still open.
+pub(super) fn close_request(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
+    let Some(open) = desk.state.thread(thread).and_then(|seen| seen.request) else {
+        return Ok(());
+    };
+    desk.event(thread, Kind::RequestEnd, &bodies::request_end(&open))?;
+    Ok(())
+}
+
+/// Settles the calls that are still open as interrupted.
+pub(super) fn close_calls(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
+    settle_open(desk, thread, &body::interrupted())
+}
+
+/// Settles the calls that are still open with the same result.
+pub(super) fn settle_open(
+    desk: &mut Desk<'_, '_>,
+    thread: u32,
+    result: &outlast_protocol::CallResult,
+) -> Result<(), Refusal> {
+    let Some(seen) = desk.state.thread(thread) else {
+        return Ok(());
+    };
+    let open = |call: &&crate::Call| !matches!(call.phase, crate::Phase::Settled(_));
+    let ids: Vec<_> = seen.calls.iter().filter(open).map(|call| call.id).collect();
+    for id in ids {
+        calls::settle_with(desk, thread, id, result)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! The bodies of private records.
+//!
+//! Their shapes are stored for ever: a field is only ever added, with a default.
+
+use std::sync::Arc;
+
+use outlast_protocol::{
+    CallResult, Metadata, Micros, Outcome,
+    id::{EnvironmentId, EventId, IncarnationId, ProcessId, ThreadId},
+    session::AgentSnapshot,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::After;
+
+/// What a session was created with, or was last changed to.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Config {
+    /// The agent, resolved.
+    pub agent: AgentSnapshot,
+    /// The environment that hands are made for.
+    pub environment_id: EnvironmentId,
+    /// What people call the session.
+    pub title: Option<String>,
+    /// The client's own pairs.
+    pub metadata: Metadata,
+}
+
+/// Body of `x.created`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Created {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// The id of thread 0.
+    pub thread: ThreadId,
+}
+
+/// Body of `x.updated`: the whole configuration as it is now.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Updated {
+    /// The configuration.
+    pub config: Arc<Config>,
+}
+
+/// Body of `x.claimed`.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Claimed {
+    /// The fence: one more than the claim before.
+    pub epoch: u64,
+    /// The process whose brain holds the lease.
+    pub process: ProcessId,
+    /// Claims since the last progress, this one included.
+    pub attempt: u32,
+}
+
+/// Body of `x.released`.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Released {
+    /// The lease that ended.
+    pub epoch: u64,
+    /// When to try again; absent where a client or nobody is waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Micros>,
+}
+
+/// Tokens of one request, as the model's provider counted them.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Tokens {
+    /// Input that came from no cache.
+    pub input: u64,
+    /// Output.
+    pub output: u64,
+    /// Input read from a cache.
+    pub cache_read: u64,
+    /// Input written to the five-minute cache.
+    pub cache_5m: u64,
+    /// Input written to the one-hour cache.
+    pub cache_1h: u64,
+    /// Searches that the provider ran.
+    pub searches: u64,
+}
+
+/// Body of `x.request_ended`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct RequestEnded {
+    /// The request: the event id of its start.
+    pub request: EventId,
+    /// What it used.
+    pub tokens: Tokens,
+    /// List cost in nano-dollars; absent where the model has no price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
+    /// Whether it failed.
+    #[serde(default)]
+    pub failed: bool,
+    /// `standard` or `fast`, where the provider said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<String>,
+}
+
+/// Body of `x.response`: what the next request sends back, and what it became.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Response {
+    /// The request that it answers.
+    pub request: EventId,
+    /// The model's exact content blocks.
+    pub blocks: Vec<Box<RawValue>>,
+    /// Why the model stopped, in its own word.
+    pub stop: String,
+    /// What the turn stands at now.
+    pub after: After,
+    /// The calls, in the model's order.
+    pub calls: Vec<Called>,
+}
+
+/// One call of a response.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Called {
+    /// The event that clients refer to.
+    pub call: EventId,
+    /// The model's own id, which stays inside.
+    pub tool_use: String,
+    /// Whether its input was cut off, so that it can never run.
+    #[serde(default)]
+    pub cut: bool,
+}
+
+/// Body of `x.intended`.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Intended {
+    /// The call.
+    pub call: EventId,
+    /// Who is asked to run it.
+    pub hand: IncarnationId,
+}
+
+/// Body of `x.settled`.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Settled {
+    /// The call.
+    pub call: EventId,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// Body of `x.hand_wanted`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct HandWanted {
+    /// The name of the hand in the session.
+    pub name: String,
+    /// The life that is about to begin.
+    pub incarnation: IncarnationId,
+    /// The life before, whose workspace is taken over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predecessor: Option<IncarnationId>,
+}
+
+/// Body of `x.hand_lost`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct HandLost {
+    /// The life that ended.
+    pub incarnation: IncarnationId,
+    /// What ended it, in words.
+    pub reason: String,
+}
+
+/// Body of `x.archived` and `x.deleted`.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Closed {}
+
+/// Returns the words a closed call is answered with.
+pub fn interrupted() -> CallResult {
+    CallResult::error(
+        Outcome::Interrupted,
+        "execution was interrupted before completion; retry the call if its result is still needed",
+    )
+}
+
+/// Returns the words a refused call is answered with.
+pub fn denied(tool: &str, message: Option<&str>) -> CallResult {
+    let words = match message {
+        Some(message) => format!("permission for tool `{tool}` was denied: {message}"),
+        None => format!("permission for tool `{tool}` was denied"),
+    };
+    CallResult::error(Outcome::Denied, words)
+}
+
+/// Returns the words a call is answered with whose input was cut off.
+pub fn cut(tool: &str) -> CallResult {
+    CallResult::error(
+        Outcome::NotStarted,
+        format!(
+            "the call of `{tool}` was cut off at the output limit before its input was complete, \
+             and did not run; call it again with a shorter input"
+        ),
+    )
+}
+
+/// Body of `x.pinned`: what requests of the session are made by.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Pinned {
+    /// The harness.
+    pub harness: String,
+    /// The context strategy.
+    pub strategy: String,
+    /// Its version.
+    pub version: u16,
+}

@@ -1,0 +1,163 @@
+//! Calls: asked or allowed, handed over, settled once, told in order.
+
+use std::borrow::Cow;
+
+use outlast_protocol::id::EventId;
+use serde::Deserialize;
+
+use crate::{Call, Entry, FoldError, Hand, Kind, Phase, Route, State, body};
+
+/// What `fold` reads of a tool-use event.
+#[derive(Deserialize)]
+struct Use<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    evaluated_permission: Option<Cow<'a, str>>,
+}
+
+/// What `fold` reads of a confirmation.
+#[derive(Deserialize)]
+struct Confirmation<'a> {
+    tool_use_id: EventId,
+    #[serde(borrow)]
+    result: Cow<'a, str>,
+}
+
+/// What `fold` reads of a custom result.
+#[derive(Deserialize)]
+struct CustomResult {
+    custom_tool_use_id: EventId,
+}
+
+/// What `fold` reads of a built-in result.
+#[derive(Deserialize)]
+struct BuiltinResult {
+    tool_use_id: EventId,
+}
+
+/// A call appears.
+pub(super) fn called(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    let used: Use<'_> = entry.read()?;
+    let custom = entry.kind == Kind::AgentCustomToolUse;
+    let route = if custom { Route::Client } else { Route::Hand };
+    let allowed = used.evaluated_permission.as_deref() == Some("allow");
+    let phase = if allowed {
+        Phase::Allowed
+    } else {
+        Phase::Asked
+    };
+    let (id, name) = (entry.id()?, used.name.into_owned());
+    let call = Call {
+        id,
+        position: entry.position,
+        name,
+        route,
+        phase,
+        held: None,
+    };
+    entry.thread(state)?.calls.push(call);
+    Ok(())
+}
+
+/// A client lets a call run; a denial is a settlement of its own.
+pub(super) fn confirmed(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    let confirmation: Confirmation<'_> = entry.read()?;
+    let allow = confirmation.result == "allow";
+    let call = find(state, entry, confirmation.tool_use_id)?;
+    if allow && call.phase == Phase::Asked {
+        call.phase = Phase::Allowed;
+    }
+    Ok(())
+}
+
+/// A client answers a custom call.
+pub(super) fn answered(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    let result: CustomResult = entry.read()?;
+    settle(
+        state,
+        entry,
+        result.custom_tool_use_id,
+        outlast_protocol::Outcome::Done,
+    )
+}
+
+/// A call is about to be handed over.
+pub(super) fn intended(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    let intended: body::Intended = entry.read()?;
+    find(state, entry, intended.call)?.phase = Phase::Intended(intended.hand);
+    Ok(())
+}
+
+/// A call is over.
+pub(super) fn settled(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    let settled: body::Settled = entry.read()?;
+    settle(state, entry, settled.call, settled.outcome)
+}
+
+/// A result waits for those of earlier calls.
+pub(super) fn held(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    let result: BuiltinResult = entry.read()?;
+    let held = Some((entry.position, entry.id()?));
+    find(state, entry, result.tool_use_id)?.held = held;
+    Ok(())
+}
+
+/// A result is told.
+pub(super) fn told(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    let event = entry.id()?;
+    for call in &mut entry.thread(state)?.calls {
+        if call.held.is_some_and(|(_, held)| held == event) {
+            call.held = None;
+        }
+    }
+    Ok(())
+}
+
+/// A hand comes or goes.
+pub(super) fn hand(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    if entry.kind == Kind::HandWanted {
+        let wanted: body::HandWanted = entry.read()?;
+        state.hand = Some(Hand {
+            incarnation: wanted.incarnation,
+            lost: false,
+        });
+        return Ok(());
+    }
+    let lost: body::HandLost = entry.read()?;
+    if let Some(hand) = state
+        .hand
+        .as_mut()
+        .filter(|hand| hand.incarnation == lost.incarnation)
+    {
+        hand.lost = true;
+    }
+    Ok(())
+}
+
+/// Settles a call, the first time only.
+fn settle(
+    state: &mut State,
+    entry: &Entry<'_>,
+    id: EventId,
+    outcome: outlast_protocol::Outcome,
+) -> Result<(), FoldError> {
+    let call = find(state, entry, id)?;
+    if !matches!(call.phase, Phase::Settled(_)) {
+        call.phase = Phase::Settled(outcome);
+    }
+    entry.thread(state)?.attempts = 0;
+    Ok(())
+}
+
+fn find<'s>(
+    state: &'s mut State,
+    entry: &Entry<'_>,
+    id: EventId,
+) -> Result<&'s mut Call, FoldError> {
+    let calls = &mut entry.thread(state)?.calls;
+    calls
+        .iter_mut()
+        .find(|call| call.id == id)
+        .ok_or_else(|| entry.fault("it names no call of the last response"))
+}

@@ -1,0 +1,52 @@
+//! Inputs: they arrive, they wait, they take their place.
+
+use crate::{After, Entry, FoldError, Kind, Queued, State, Turn};
+
+/// Queues an input.
+pub(super) fn arrived(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    let kind = entry
+        .kind
+        .announces()
+        .ok_or_else(|| entry.fault("it announces no event"))?;
+    let queued = Queued {
+        position: entry.position,
+        event: entry.id()?,
+        kind,
+    };
+    let thread = entry.thread(state)?;
+    let interrupt = kind == Kind::UserInterrupt;
+    let queue = if interrupt {
+        &mut thread.interrupts
+    } else {
+        &mut thread.queue
+    };
+    queue.push_back(queued);
+    Ok(())
+}
+
+/// Takes an input from the queue into its place.
+pub(super) fn placed(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    let event = entry.id()?;
+    let thread = entry.thread(state)?;
+    thread.queue.retain(|queued| queued.event != event);
+    thread.interrupts.retain(|queued| queued.event != event);
+    thread.attempts = 0;
+    // An operator's turn goes with the input or results before it and begins none of its own.
+    if entry.kind == Kind::UserMessage {
+        thread.turn = Some(Turn::new());
+    }
+    Ok(())
+}
+
+impl Turn {
+    /// A turn whose input was just taken in.
+    pub(crate) fn new() -> Self {
+        Self {
+            rounds: 0,
+            cut: 0,
+            retries: 0,
+            after: After::Input,
+            retry_at: None,
+        }
+    }
+}

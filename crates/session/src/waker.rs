@@ -1,0 +1,62 @@
+//! Who wakes a session next: invariant 6 as a function.
+
+use outlast_protocol::{
+    Micros,
+    id::{EventId, ProcessId},
+};
+
+use crate::{State, Status, Thread};
+
+/// What a thread waits for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Waker {
+    /// Nothing: it is over.
+    Ended,
+    /// A client's next input; nothing is unfinished.
+    Input,
+    /// A client's answers to these calls.
+    Answers(Vec<EventId>),
+    /// The brain of this process, which holds the lease.
+    Lease(ProcessId),
+    /// Any brain, as soon as one is free.
+    Brain,
+    /// Any brain, from this moment on.
+    Timer(Micros),
+}
+
+impl Thread {
+    /// Returns what the thread waits for.
+    pub fn waker(&self) -> Waker {
+        if self.status == Status::Terminated {
+            return Waker::Ended;
+        }
+        if let Some(lease) = &self.lease {
+            return Waker::Lease(lease.process);
+        }
+        if !self.has_work() {
+            let asked: Vec<_> = self.asked().map(|call| call.id).collect();
+            return if asked.is_empty() {
+                Waker::Input
+            } else {
+                Waker::Answers(asked)
+            };
+        }
+        match self.turn.and_then(|turn| turn.retry_at) {
+            Some(at) if self.interrupts.is_empty() => Waker::Timer(at),
+            _ => Waker::Brain,
+        }
+    }
+}
+
+impl State {
+    /// Returns the moment from which a brain is wanted on a thread that nobody holds.
+    ///
+    /// `Micros(0)` is at once; `None` is not at all.
+    pub fn ready_at(&self, thread: u32) -> Option<Micros> {
+        match self.thread(thread)?.waker() {
+            Waker::Brain => Some(Micros(0)),
+            Waker::Timer(at) => Some(at),
+            Waker::Ended | Waker::Input | Waker::Answers(_) | Waker::Lease(_) => None,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The contract of plain resources: agents, environments, keys, processes, receipts.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use outlast_protocol::{
+    Micros,
+    id::{ApiKeyId, ProcessId, SessionId},
+};
+use outlast_session::Json;
+
+use crate::{Order, ReadError};
+
+/// Everything that is not a log.
+#[async_trait]
+pub trait Resources: Debug + Send + Sync {
+    /// Stores a new object as revision 1, with the receipt of its request in the same transaction.
+    async fn insert(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError>;
+
+    /// Replaces an object at revision `new.revision - 1`; the revision before stays readable.
+    async fn replace(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError>;
+
+    /// Returns an object at its newest revision or at the one named.
+    async fn get(
+        &self,
+        kind: ResourceKind,
+        id: &str,
+        revision: Option<u64>,
+    ) -> Result<Resource, ReadError>;
+
+    /// Lists objects by time of creation.
+    async fn list(&self, query: &ResourceQuery) -> Result<ResourcePage, ReadError>;
+
+    /// Lists the revisions of an object, newest first, those before `before` only.
+    async fn revisions(
+        &self,
+        kind: ResourceKind,
+        id: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<ResourcePage, ReadError>;
+
+    /// Removes an object that no session references.
+    async fn remove(&self, kind: ResourceKind, id: &str) -> Result<(), WriteError>;
+
+    /// Stores the hash of an API key; a known hash is left alone.
+    async fn put_key(&self, key: ApiKey) -> Result<(), WriteError>;
+
+    /// Finds an API key by the hash of its secret.
+    async fn find_key(&self, hash: [u8; 32]) -> Result<Option<ApiKey>, ReadError>;
+
+    /// Returns what was answered to a request, unless it is older than `since`.
+    async fn receipt(
+        &self,
+        fingerprint: [u8; 32],
+        since: Micros,
+    ) -> Result<Option<Receipt>, ReadError>;
+
+    /// Notes that an answer was written out whole, so that no retry of it is to be expected.
+    async fn written_out(&self, fingerprint: [u8; 32]) -> Result<(), WriteError>;
+
+    /// Drops receipts older than `before`.
+    async fn sweep_receipts(&self, before: Micros) -> Result<usize, WriteError>;
+
+    /// Registers this process.
+    ///
+    /// On a store that only one process can open, every other one is declared dead by it.
+    async fn register(&self, process: ProcessId, at: Micros) -> Result<(), WriteError>;
+
+    /// Fails unless the store can be written and read now.
+    async fn probe(&self) -> Result<(), WriteError>;
+}
+
+/// Logs and resources in one place.
+pub trait Store: crate::Log + Resources {}
+
+impl<T: crate::Log + Resources> Store for T {}
+
+/// What an object is.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum ResourceKind {
+    /// An agent; its revisions are its versions.
+    Agent,
+    /// An environment.
+    Environment,
+}
+
+/// An object as it is stored.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// What it is.
+    pub kind: ResourceKind,
+    /// Its id.
+    pub id: String,
+    /// From 1, one more with every change.
+    pub revision: u64,
+    /// When it was made.
+    pub created_at: Micros,
+    /// When it was archived.
+    pub archived_at: Option<Micros>,
+    /// The whole object.
+    pub body: Json,
+}
+
+/// Which objects to list.
+#[derive(Clone, Debug)]
+pub struct ResourceQuery {
+    /// Of this kind.
+    pub kind: ResourceKind,
+    /// Created not before.
+    pub created_gte: Option<Micros>,
+    /// Created not after.
+    pub created_lte: Option<Micros>,
+    /// Whether archived ones count.
+    pub archived: bool,
+    /// Which way.
+    pub order: Order,
+    /// Objects behind this one in that order: (creation, id).
+    pub after: Option<(Micros, String)>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A page of objects.
+#[derive(Clone, Debug)]
+pub struct ResourcePage {
+    /// The objects.
+    pub items: Vec<Resource>,
+    /// Whether more follow in the same order.
+    pub more: bool,
+}
+
+/// An API key without its secret.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ApiKey {
+    /// Its id.
+    pub id: ApiKeyId,
+    /// BLAKE3 of the secret.
+    pub hash: [u8; 32],
+    /// What people call it.
+    pub name: String,
+    /// When it was made.
+    pub created_at: Micros,
+}
+
+/// What answers a repeat of an accepted request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Receipt {
+    /// The request: key, method, path and body bytes, or its `Idempotency-Key`; hashed.
+    pub fingerprint: [u8; 32],
+    /// The attempt that was accepted, from 0.
+    pub attempt: u32,
+    /// When.
+    pub at: Micros,
+    /// Whether the answer is known to be written out whole.
+    pub written: bool,
+    /// The answer.
+    pub reply: Reply,
+}
+
+/// The answer of an accepted request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// These bytes.
+    Body(String),
+    /// What these records of a session say; the store fills the positions in.
+    Records {
+        /// The session.
+        session: SessionId,
+        /// The first record that the request appended.
+        first: u64,
+        /// The last.
+        last: u64,
+    },
+}
+
+/// Why nothing was written.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum WriteError {
+    /// No such object.
+    #[error("`{0}` not found")]
+    NotFound(String),
+    /// The object is at another revision.
+    #[error("`{id}` is at revision {revision}")]
+    Moved {
+        /// Which.
+        id: String,
+        /// Its revision.
+        revision: u64,
+    },
+    /// Sessions still name it.
+    #[error("`{0}` is still referenced by a session")]
+    Referenced(String),
+    /// The disk is full or fails, or the store is closing.
+    #[error("the store cannot be written: {0}")]
+    Unavailable(String),
+}
