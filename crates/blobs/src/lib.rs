@@ -1,1 +1,15 @@
-//! blobs
+//! Large bodies, files and checkpoints under plain keys.
+//!
+//! [`Blobs`] is the contract, [`Folder`] keeps them in a local directory, and [`conformance`] is
+//! what every implementation has to pass.
+
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+mod contract;
+mod folder;
+mod key;
+
+pub use contract::{Blobs, Error};
+pub use folder::Folder;
+pub use key::{BadKey, Key};
