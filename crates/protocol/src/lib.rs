@@ -9,15 +9,21 @@ pub mod agent;
 mod base62;
 pub mod call;
 pub mod content;
+pub mod environment;
 pub mod error;
 pub mod event;
 pub mod facts;
+mod host;
 pub mod id;
 pub mod limits;
 pub mod metadata;
+pub mod page;
+pub mod query;
 pub mod read;
 pub mod seam;
 pub mod session;
+#[cfg(test)]
+mod testing;
 pub mod time;
 
 pub use call::{CallResult, Outcome};

@@ -165,3 +165,6 @@ fn check_system_message(items: &[At<'_>], events: &[ClientEvent]) -> Result<(), 
         ),
     }
 }
+
+#[cfg(test)]
+mod tests;

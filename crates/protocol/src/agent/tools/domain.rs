@@ -1,7 +1,7 @@
 //! Domain lists of the web tools.
 
 use crate::read::At;
-use crate::{Problem, limits};
+use crate::{Problem, host, limits};
 
 /// Whether a domain may carry a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -87,11 +87,11 @@ fn canonical(text: &str, paths: Paths) -> Result<String, &'static str> {
         }
         Some(_) | None => {}
     }
-    let host = host.to_ascii_lowercase();
-    check_host(&host)?;
+    let name = host.to_ascii_lowercase();
+    check_host(&name)?;
     Ok(match path {
-        Some(path) => format!("{host}/{path}"),
-        None => host,
+        Some(path) => format!("{name}/{path}"),
+        None => name,
     })
 }
 
@@ -102,15 +102,15 @@ fn is_path(path: &str) -> bool {
             .all(|byte| byte.is_ascii_graphic() && !b"?#$,|^!".contains(&byte))
 }
 
-fn check_host(host: &str) -> Result<(), &'static str> {
-    if host.contains('*') {
+fn check_host(name: &str) -> Result<(), &'static str> {
+    if name.contains('*') {
         return Err("must not contain a wildcard; a domain covers its subdomains");
     }
-    if host.contains(['@', ':', '[']) {
+    if name.contains(['@', ':', '[']) {
         return Err("must be a host name without credentials, port or IP address");
     }
-    let labels: Vec<&str> = host.split('.').collect();
-    if !labels.iter().all(|label| is_label(label)) {
+    let labels: Vec<&str> = name.split('.').collect();
+    if !labels.iter().all(|label| host::is_label(label)) {
         return Err("must be a host name such as `docs.example.com`");
     }
     let Some(top) = labels.last().copied() else {
@@ -123,18 +123,8 @@ fn check_host(host: &str) -> Result<(), &'static str> {
     if top.starts_with(|c: char| c.is_ascii_digit()) {
         return Err("must not be an IP address");
     }
-    if labels.len() < 2 || SUFFIXES.contains(&host) {
+    if labels.len() < 2 || SUFFIXES.contains(&name) {
         return Err("must be a registrable domain such as `example.com`, not a bare suffix");
     }
     Ok(())
-}
-
-/// Checks one label of a host name: letters, digits and inner hyphens.
-pub(crate) fn is_label(label: &str) -> bool {
-    (1..=63).contains(&label.len())
-        && !label.starts_with('-')
-        && !label.ends_with('-')
-        && label
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }

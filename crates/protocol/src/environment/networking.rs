@@ -1,0 +1,116 @@
+//! What hands may reach: validated and stored.
+
+use serde::{Deserialize, Serialize};
+
+use crate::read::{At, Object, Slot};
+use crate::{Problem, host, limits};
+
+/// What hands of an environment may reach.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Networking {
+    /// Every public host.
+    Unrestricted,
+    /// What is listed, and nothing else.
+    Limited {
+        /// Host names, or `*.` and a name for its subdomains alone.
+        allowed_hosts: Vec<String>,
+        /// Also the hosts of the agent's MCP servers.
+        allow_mcp_servers: bool,
+        /// Also the public package registries.
+        allow_package_managers: bool,
+    },
+}
+
+/// Networking as a client asks for it: what is left out keeps its value or takes its default.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum NetworkingRequest {
+    Unrestricted,
+    Limited(LimitedRequest),
+}
+
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct LimitedRequest {
+    allowed_hosts: Option<Vec<String>>,
+    allow_mcp_servers: Option<bool>,
+    allow_package_managers: Option<bool>,
+}
+
+/// The kinds, as the word `type` gives them.
+#[derive(Clone, Copy)]
+enum Kind {
+    Unrestricted,
+    Limited,
+}
+
+impl NetworkingRequest {
+    pub(super) fn parse(at: &At<'_>) -> Result<Self, Problem> {
+        const KINDS: &[(&str, Kind)] = &[
+            ("unrestricted", Kind::Unrestricted),
+            ("limited", Kind::Limited),
+        ];
+        let mut object = at.object()?;
+        let request = match object.field("type").required()?.word(KINDS)? {
+            Kind::Unrestricted => Self::Unrestricted,
+            Kind::Limited => Self::Limited(LimitedRequest {
+                allowed_hosts: hosts(object.field("allowed_hosts"))?,
+                allow_mcp_servers: flag(&mut object, "allow_mcp_servers")?,
+                allow_package_managers: flag(&mut object, "allow_package_managers")?,
+            }),
+        };
+        object.finish()?;
+        Ok(request)
+    }
+
+    /// Lays the request over what is stored.
+    pub(super) fn over(self, stored: Networking) -> Networking {
+        let Self::Limited(request) = self else {
+            return Networking::Unrestricted;
+        };
+        let (hosts, mcp, packages) = match stored {
+            Networking::Unrestricted => (Vec::new(), false, false),
+            Networking::Limited {
+                allowed_hosts,
+                allow_mcp_servers,
+                allow_package_managers,
+            } => (allowed_hosts, allow_mcp_servers, allow_package_managers),
+        };
+        Networking::Limited {
+            allowed_hosts: request.allowed_hosts.unwrap_or(hosts),
+            allow_mcp_servers: request.allow_mcp_servers.unwrap_or(mcp),
+            allow_package_managers: request.allow_package_managers.unwrap_or(packages),
+        }
+    }
+}
+
+fn flag(object: &mut Object<'_>, name: &'static str) -> Result<Option<bool>, Problem> {
+    let at = object.field(name).optional();
+    at.map(|at| at.boolean()).transpose()
+}
+
+fn hosts(slot: Slot<'_>) -> Result<Option<Vec<String>>, Problem> {
+    let Some(at) = slot.optional() else {
+        return Ok(None);
+    };
+    let items = at.items(0..=limits::ALLOWED_HOSTS)?;
+    items.iter().map(entry).collect::<Result<_, _>>().map(Some)
+}
+
+fn entry(at: &At<'_>) -> Result<String, Problem> {
+    let text = at.text(1..=limits::HOST)?;
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    let why = if text.contains("://") {
+        "must be a host name without a scheme"
+    } else if name.contains('/') {
+        "must be a host name without a path"
+    } else if name.contains(':') {
+        "must be a host name without a port"
+    } else if name.contains('*') {
+        "must have `*` only as the whole first label, as in `*.example.com`"
+    } else if !host::is_name(name) {
+        "must be a host name such as `example.com`, or `*.example.com` for its subdomains"
+    } else {
+        return Ok(text.to_owned());
+    };
+    Err(at.refuse(why))
+}
