@@ -109,6 +109,9 @@ pub struct Response {
     pub blocks: Vec<Box<RawValue>>,
     /// Why the model stopped, in its own word.
     pub stop: String,
+    /// More about the stop; of a refusal its category and explanation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Box<RawValue>>,
     /// What the turn stands at now.
     pub after: After,
     /// The calls, in the model's order.

@@ -156,8 +156,14 @@ pub struct Fence {
 /// What a brain says.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Takes in what waits.
-    TakeIn,
+    /// Takes in what waits, up to and including the arrival at `last`.
+    ///
+    /// The bound is what the brain has read: what arrives meanwhile waits for the next turn, so
+    /// that the log never shows a message before a response whose request did not hold it.
+    TakeIn {
+        /// The position of the last arrival to take in.
+        last: u64,
+    },
     /// Stores a response of the model.
     Respond(Box<Respond>),
     /// Ends the turn, or waits for the client.
@@ -185,6 +191,8 @@ pub struct Respond {
     pub blocks: Vec<Box<RawValue>>,
     /// Why the model stopped, in its own word.
     pub stop: String,
+    /// More about the stop.
+    pub details: Option<Box<RawValue>>,
     /// What the turn stands at if there are no calls.
     pub after: crate::After,
     /// The events, in the order of the blocks.

@@ -22,7 +22,7 @@ pub(super) fn propose(
         return Ok(desk.done(answer));
     }
     let answer = match step {
-        Step::TakeIn => take_in(&mut desk, thread)?,
+        Step::TakeIn { last } => take_in(&mut desk, thread, *last)?,
         Step::Respond(response) => respond::respond(&mut desk, thread, response)?,
         Step::EndTurn(stop) => end_turn(&mut desk, thread, stop)?,
         Step::Fail(failure) => fail(&mut desk, thread, failure)?,
@@ -78,7 +78,7 @@ fn order(seen: &Thread, fence: Fence) -> Result<Option<Answer>, Refusal> {
 }
 
 /// Places what waits, where a turn may begin.
-fn take_in(desk: &mut Desk<'_, '_>, thread: u32) -> Result<Answer, Refusal> {
+fn take_in(desk: &mut Desk<'_, '_>, thread: u32, last: u64) -> Result<Answer, Refusal> {
     let Some(seen) = desk.state.thread(thread) else {
         return Ok(Answer::Nothing);
     };
@@ -86,10 +86,16 @@ fn take_in(desk: &mut Desk<'_, '_>, thread: u32) -> Result<Answer, Refusal> {
         return Ok(Answer::Interrupted);
     }
     let between = seen.turn.is_none_or(|turn| over(turn.after));
-    if seen.queue.is_empty() || !between || seen.asked().next().is_some() {
+    if seen
+        .queue
+        .front()
+        .is_none_or(|queued| queued.position > last)
+        || !between
+        || seen.asked().next().is_some()
+    {
         return Ok(Answer::Nothing);
     }
-    turn::take_in(desk, thread)?;
+    turn::take_in(desk, thread, last)?;
     Ok(Answer::Appended)
 }
 
@@ -128,7 +134,7 @@ fn end_turn(desk: &mut Desk<'_, '_>, thread: u32, stop: &Stop) -> Result<Answer,
     turn::close_request(desk, thread)?;
     status::idle(desk, thread, &reason)?;
     if queued {
-        turn::take_in(desk, thread)?;
+        turn::take_in(desk, thread, u64::MAX)?;
         return Ok(Answer::Appended);
     }
     claim::release(desk, thread, None)?;
@@ -163,7 +169,7 @@ fn fail(desk: &mut Desk<'_, '_>, thread: u32, failure: &Failure) -> Result<Answe
 /// Ends a turn that failed: what waits is taken in unanswered, and the next turn sees it.
 pub(super) fn exhaust(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
     turn::close_calls(desk, thread)?;
-    turn::place(desk, thread)?;
+    turn::place(desk, thread, u64::MAX)?;
     status::idle(desk, thread, &Reason::RetriesExhausted)?;
     claim::release(desk, thread, None)
 }

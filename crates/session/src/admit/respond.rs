@@ -55,6 +55,7 @@ fn store(desk: &mut Desk<'_, '_>, thread: u32, response: &Respond) -> Result<(),
         request: response.request,
         blocks: response.blocks.clone(),
         stop: response.stop.clone(),
+        details: response.details.clone(),
         after,
         calls,
     };

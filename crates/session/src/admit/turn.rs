@@ -7,20 +7,20 @@ use super::{
     status::{self, Reason},
 };
 
-/// Places the inputs that wait, in order of arrival, and tells that work begins.
-pub(super) fn take_in(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
-    place(desk, thread)?;
+/// Places the inputs that wait up to `last`, in order of arrival, and tells that work begins.
+pub(super) fn take_in(desk: &mut Desk<'_, '_>, thread: u32, last: u64) -> Result<(), Refusal> {
+    place(desk, thread, last)?;
     status::running(desk, thread)
 }
 
-/// Places the inputs that wait.
-pub(super) fn place(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
+/// Places the inputs that wait up to `last`; an operator's turn goes with the message before it.
+pub(super) fn place(desk: &mut Desk<'_, '_>, thread: u32, last: u64) -> Result<(), Refusal> {
     let queue = desk
         .state
         .thread(thread)
         .map(|seen| seen.queue.clone())
         .unwrap_or_default();
-    for queued in queue {
+    for queued in queue.into_iter().filter(|queued| queued.position <= last) {
         desk.copy(thread, queued.kind, queued.event, queued.position)?;
     }
     Ok(())
@@ -45,7 +45,7 @@ pub(super) fn interrupt(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refu
         .thread(thread)
         .is_some_and(|seen| !seen.queue.is_empty())
     {
-        take_in(desk, thread)?;
+        take_in(desk, thread, u64::MAX)?;
     }
     Ok(())
 }

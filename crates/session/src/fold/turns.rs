@@ -97,7 +97,7 @@ fn advance(thread: &mut Thread, seen: &Seen) {
     let Some(turn) = &mut thread.turn else { return };
     turn.retries = 0;
     turn.after = seen.after;
-    if !seen.calls.is_empty() {
+    if !seen.calls.is_empty() || seen.after == After::Pause {
         turn.rounds += 1;
     }
     let only_cut = matches!(seen.calls.as_slice(), [call] if call.cut);
