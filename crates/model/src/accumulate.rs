@@ -170,6 +170,7 @@ impl Accumulator {
         for block in self.blocks.into_values() {
             response.add(block)?;
         }
+        response.mark_unwritten();
         let mut seen = HashSet::new();
         if !response
             .calls
@@ -191,6 +192,18 @@ impl Accumulator {
 }
 
 impl Response {
+    /// Marks a last call as cut that ended before its first character: with room to spare, an
+    /// empty input is one of a tool that takes none.
+    fn mark_unwritten(&mut self) {
+        let ran_out = matches!(
+            self.stop_reason,
+            StopReason::MaxTokens | StopReason::ContextWindowExceeded
+        );
+        if let Some(call) = self.calls.last_mut().filter(|_| ran_out) {
+            call.cut |= call.index + 1 == self.blocks.len() && call.input.get() == "{}";
+        }
+    }
+
     /// Adds a block in its final form.
     fn add(&mut self, block: Growing) -> Result<(), Error> {
         let index = self.blocks.len();

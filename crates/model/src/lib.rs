@@ -11,19 +11,19 @@
 
 pub mod accumulate;
 mod call;
-//pub mod conformance;
+pub mod conformance;
 mod error;
 pub mod event;
 pub mod facts;
 mod fields;
 mod preview;
 mod retry_after;
-//pub mod scripted;
+pub mod scripted;
 mod sse;
 mod stop;
 pub mod upstream;
 mod usage;
-//pub mod wire;
+pub mod wire;
 
 pub use accumulate::{Accumulator, Response, Text, ToolUse};
 pub use call::{BrainToken, Call, Events, Model};
@@ -31,7 +31,7 @@ pub use error::{Error, Failure, RetryKind};
 pub use event::Event;
 pub use facts::Facts;
 pub use preview::Preview;
-//pub use scripted::Scripted;
+pub use scripted::Scripted;
 pub use stop::StopReason;
 pub use upstream::Upstream;
 pub use usage::{Speed, Usage, UsageUpdate};

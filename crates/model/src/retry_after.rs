@@ -58,22 +58,22 @@ mod tests {
             (vec![("retry-after", "7")], Some(7_000)),
             (vec![("retry-after", " 0.25 ")], Some(250)),
             (
-                &[("retry-after-ms", "120"), ("retry-after", "7")],
+                vec![("retry-after-ms", "120"), ("retry-after", "7")],
                 Some(120),
             ),
             (
-                &[("retry-after-ms", "soon"), ("retry-after", "7")],
+                vec![("retry-after-ms", "soon"), ("retry-after", "7")],
                 Some(7_000),
             ),
             (vec![("retry-after", "86400")], Some(300_000)),
             (vec![("retry-after", "-1")], None),
             (vec![("retry-after", "NaN")], None),
             (
-                &[date, ("retry-after", "Sun, 06 Nov 1994 08:49:49 GMT")],
+                vec![date, ("retry-after", "Sun, 06 Nov 1994 08:49:49 GMT")],
                 Some(12_000),
             ),
             (
-                &[date, ("retry-after", "Sat, 05 Nov 1994 08:49:49 GMT")],
+                vec![date, ("retry-after", "Sat, 05 Nov 1994 08:49:49 GMT")],
                 Some(0),
             ),
             (vec![("retry-after", "Sun, 06 Nov 1994 08:49:49 GMT")], None),

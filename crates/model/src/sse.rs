@@ -64,6 +64,7 @@ where
         let item = reader.next().await?;
         Some((item, reader))
     })
+    .fuse()
 }
 
 struct Reader {

@@ -182,6 +182,13 @@ fn unusable_input_is_marked_and_replaced() {
 }
 
 #[test]
+fn a_call_that_was_cut_before_its_input_is_no_call_without_input() {
+    let bare = [block(0, tool("t")), input(0, ""), stop(0)];
+    assert!(answer(&bare, "max_tokens").unwrap().calls[0].cut);
+    assert!(!answer(&bare, "tool_use").unwrap().calls[0].cut);
+}
+
+#[test]
 fn input_in_the_first_event_counts_where_no_delta_follows() {
     let whole = json!({"type": "tool_use", "id": "t", "name": "bash", "input": {"a": 1}});
     let response = answer(&[block(0, whole), stop(0)], "tool_use").unwrap();
