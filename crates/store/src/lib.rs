@@ -1,13 +1,22 @@
 //! The session log and plain resources, durable: the only room that speaks SQL.
 //!
-//! [`Log`] and [`Resources`] are contracts; SQLite implements them here, and every implementation
-//! passes the same `conformance` suite. What is legal in a log is not decided here but by
+//! [`Log`] and [`Resources`] are contracts; [`sqlite`] implements them, and every implementation
+//! passes the same [`conformance`] suite. What is legal in a log is not decided here but by
 //! `outlast_session::admit`, inside the transaction that appends.
 
 #![forbid(unsafe_code)]
 
+mod bodies;
+mod ids;
 mod log;
+pub mod metric_definitions;
 mod resources;
+mod seal;
+pub mod sqlite;
+mod verify;
 
+pub use ids::Minter;
 pub use log::*;
 pub use resources::*;
+pub use seal::{End, Find, INLINE, Material, seal};
+pub use verify::{Broken, Flaw, Verifier, verify};

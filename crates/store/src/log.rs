@@ -147,7 +147,15 @@ impl Slice {
     /// Everything after `from`, at most `limit` records.
     pub fn after(from: u64, limit: usize) -> Self {
         let (order, kinds) = (Order::Forwards, Vec::new());
-        Self { from, order, limit, bytes: 0, public: false, kinds, thread: None }
+        Self {
+            from,
+            order,
+            limit,
+            bytes: 0,
+            public: false,
+            kinds,
+            thread: None,
+        }
     }
 }
 

@@ -20,6 +20,11 @@ pub trait Resources: Debug + Send + Sync {
     /// Replaces an object at revision `new.revision - 1`; the revision before stays readable.
     async fn replace(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError>;
 
+    /// Replaces the newest revision, `new.revision`, by another form of itself.
+    ///
+    /// For changes that make no revision, as archiving an agent makes no version of it.
+    async fn amend(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError>;
+
     /// Returns an object at its newest revision or at the one named.
     async fn get(
         &self,

@@ -1,0 +1,274 @@
+//! `SQLite` on one machine: one writer thread with group commit, a few readers.
+
+mod append;
+mod connect;
+mod fault;
+mod heads;
+mod insert;
+mod job;
+mod listing;
+mod load;
+mod lock;
+mod log;
+mod purge;
+mod queue;
+mod read;
+mod readers;
+mod ready;
+mod rebuild;
+mod receipts;
+mod resources;
+mod rows;
+mod snapshots;
+mod stage;
+mod store;
+mod watches;
+mod writer;
+
+use std::{
+    fmt, io,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    thread::JoinHandle,
+};
+
+use outlast_blobs::Blobs;
+use outlast_protocol::seam::{Clock, Entropy};
+use outlast_session::Rules;
+use rusqlite::Connection;
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+
+use self::{
+    fault::Fault,
+    heads::Heads,
+    job::Task,
+    load::Loader,
+    lock::Lock,
+    queue::{Queue, Turned},
+    readers::Readers,
+    watches::Watches,
+    writer::Writer,
+};
+use crate::{WriteError, bodies::Bodies};
+
+/// Name of the database file in the data directory.
+const FILE: &str = "outlast.db";
+
+/// How a store is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// The data directory; it is made where it is missing, and held until the store is closed.
+    pub dir: PathBuf,
+    /// Where large bodies go.
+    pub blobs: Arc<dyn Blobs>,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
+    /// Where ids and salts come from.
+    pub entropy: Arc<dyn Entropy>,
+    /// The operator's bounds.
+    pub rules: Rules,
+    /// Whether a model takes `system.message`.
+    pub takes_system: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("dir", &self.dir)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has the data directory.
+    #[error("the data directory `{}` is held by process {holder}", dir.display())]
+    Held {
+        /// The directory.
+        dir: PathBuf,
+        /// The id of the process, as it signed the lock.
+        holder: String,
+    },
+    /// A file or directory cannot be made or opened.
+    #[error("`{}` cannot be opened: {error}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The database cannot be opened.
+    #[error("the database cannot be opened: {0}")]
+    Sql(#[from] rusqlite::Error),
+    /// The schema cannot be brought up to date, or is that of a later version.
+    #[error("the database cannot be brought up to date: {0}")]
+    Migration(#[from] rusqlite_migration::Error),
+}
+
+/// Logs and resources in one `SQLite` database.
+///
+/// Cheap to clone. When the last clone goes without [`Sqlite::close`], the writer finishes the batch
+/// it is at and ends by itself.
+#[derive(Clone)]
+pub struct Sqlite {
+    room: Arc<Room>,
+    queue: Arc<Queue>,
+    readers: Arc<Readers>,
+    _end: Arc<End>,
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sqlite").finish_non_exhaustive()
+    }
+}
+
+/// What writer and callers share.
+struct Room {
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    rules: Rules,
+    takes_system: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    loader: Loader,
+    heads: Heads,
+    watches: Watches,
+    /// Bodies on their way to blobs, and those that turned out not to be wanted.
+    tasks: TaskTracker,
+}
+
+impl fmt::Debug for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Room").finish_non_exhaustive()
+    }
+}
+
+/// Ends the writer with the last handle of the store.
+struct End {
+    queue: Arc<Queue>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+impl Sqlite {
+    /// Opens the store of a data directory, on the present runtime.
+    ///
+    /// # Errors
+    ///
+    /// If another process has the directory, which is named then, or the disk or schema is not fit.
+    pub async fn open(options: Options) -> Result<Self, OpenError> {
+        let handle = Handle::current();
+        let opening = handle.clone();
+        let opened = opening.spawn_blocking(move || Self::open_blocking(options, handle));
+        match opened.await {
+            Ok(opened) => opened,
+            Err(error) => Err(OpenError::Io {
+                path: PathBuf::from(FILE),
+                error: io::Error::other(error),
+            }),
+        }
+    }
+
+    fn open_blocking(options: Options, handle: Handle) -> Result<Self, OpenError> {
+        let Options {
+            dir,
+            blobs,
+            clock,
+            entropy,
+            rules,
+            takes_system,
+        } = options;
+        let io = |error| OpenError::Io {
+            path: dir.clone(),
+            error,
+        };
+        std::fs::create_dir_all(&dir).map_err(io)?;
+        let lock = Lock::take(&dir)?;
+        let path = dir.join(FILE);
+        let connection = connect::writer(&path)?;
+        let loader = Loader {
+            bodies: Bodies::new(blobs),
+            handle,
+        };
+        let (heads, watches, tasks) = (Heads::default(), Watches::default(), TaskTracker::new());
+        let room = Room {
+            clock,
+            entropy,
+            rules,
+            takes_system,
+            loader,
+            heads,
+            watches,
+            tasks,
+        };
+        let (room, queue) = (Arc::new(room), Arc::new(Queue::default()));
+        let writer = Writer::new(connection, room.clone(), queue.clone());
+        let thread = std::thread::Builder::new().name("store-writer".to_owned());
+        let thread = thread.spawn(move || {
+            writer.run();
+            // Only now may another process have the directory.
+            drop(lock);
+        });
+        let thread = Mutex::new(Some(thread.map_err(io)?));
+        let end = Arc::new(End {
+            queue: queue.clone(),
+            thread,
+        });
+        Ok(Self {
+            room,
+            queue,
+            readers: Arc::new(Readers::new(path)),
+            _end: end,
+        })
+    }
+
+    /// Finishes the batch that is being written, fails what waits as unavailable, and lets go of
+    /// the data directory.
+    pub async fn close(&self) {
+        self.queue.close();
+        self.readers.close();
+        self.room.tasks.close();
+        self.room.tasks.wait().await;
+        let thread = self
+            ._end
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread
+            && let Ok(Err(_)) = tokio::task::spawn_blocking(move || thread.join()).await
+        {
+            tracing::error!("the store's writer ended by a fault of its own");
+        }
+    }
+
+    /// Writes in a batch with whatever else waits.
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Connection) -> Result<Result<T, WriteError>, Fault> + Send + 'static,
+    ) -> Result<T, WriteError> {
+        let (job, answer) = Task::job(work);
+        self.queue.push(job).map_err(turned)?;
+        answer.await.map_err(|_| turned(Turned::Closed))?
+    }
+
+    /// Writes between batches.
+    async fn background<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Connection) -> Result<Result<T, WriteError>, Fault> + Send + 'static,
+    ) -> Result<T, WriteError> {
+        let (job, answer) = Task::job(work);
+        self.queue.push_background(job).map_err(turned)?;
+        answer.await.map_err(|_| turned(Turned::Closed))?
+    }
+}
+
+fn turned(reason: Turned) -> WriteError {
+    WriteError::Unavailable(reason.to_string())
+}

@@ -1,0 +1,75 @@
+//! Opening the database file: pragmas and migrations.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+use rusqlite_migration::{M, Migrations};
+
+use super::OpenError;
+
+/// Statements that a connection keeps prepared.
+const STATEMENTS: usize = 64;
+
+/// Plain SQL files in the order they are applied; a file that was released never changes.
+const MIGRATIONS: &[M<'_>] = &[M::up(include_str!("../../migrations/sqlite/0001_log.sql"))];
+
+/// Opens the connection that writes, and brings the schema up to date.
+pub(super) fn writer(path: &Path) -> Result<Connection, OpenError> {
+    let mut connection = Connection::open(path)?;
+    // The first two only take effect before the first table exists, so they come first.
+    connection.pragma_update(None, "page_size", 4096)?;
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // NORMAL would lose acknowledged appends with the power.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", 1000)?;
+    connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
+    connection.pragma_update(None, "cache_size", -8192)?;
+    common(&connection)?;
+    Migrations::from_slice(MIGRATIONS).to_latest(&mut connection)?;
+    Ok(connection)
+}
+
+/// Opens a connection that can only read.
+pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    // Not READ_ONLY: a reader of a WAL writes to the shared memory beside it.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.pragma_update(None, "cache_size", -2048)?;
+    common(&connection)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn common(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "busy_timeout", 5000)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn migrations_hold_together() {
+        assert_eq!(Migrations::from_slice(MIGRATIONS).validate(), Ok(()));
+    }
+
+    #[test]
+    fn every_commit_is_synced_and_readers_cannot_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let writer = writer(&path).unwrap();
+        let pragma = |name| writer.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        assert_eq!(pragma("synchronous").unwrap(), 2);
+        assert_eq!(pragma("auto_vacuum").unwrap(), 2);
+        let reader = reader(&path).unwrap();
+        reader
+            .execute("UPDATE probes SET count = 1", [])
+            .unwrap_err();
+    }
+}

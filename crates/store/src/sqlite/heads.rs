@@ -1,0 +1,104 @@
+//! The heads of sessions that were written to lately: a cache and nothing more.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use outlast_protocol::id::SessionId;
+use outlast_session::State;
+use tokio::time::Instant;
+
+use crate::End;
+
+/// Heads kept at most.
+const KEPT: usize = 1_024;
+/// How long a session that nobody writes to costs memory.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// The end of a log and what it folds to.
+#[derive(Clone, Debug)]
+pub(super) struct Head {
+    /// The session's number in the tables.
+    pub(super) no: i64,
+    pub(super) state: Arc<State>,
+    pub(super) hash: [u8; 32],
+}
+
+impl Head {
+    pub(super) fn end(&self) -> End {
+        End {
+            tail: self.state.tail,
+            hash: self.hash,
+        }
+    }
+}
+
+/// Committed heads; only the writer puts them in.
+#[derive(Debug, Default)]
+pub(super) struct Heads {
+    kept: Mutex<HashMap<SessionId, (Head, Instant)>>,
+}
+
+impl Heads {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, (Head, Instant)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a committed head, if it is at hand.
+    pub(super) fn get(&self, session: SessionId) -> Option<Head> {
+        self.lock().get(&session).map(|(head, _)| head.clone())
+    }
+
+    /// Keeps heads that were just committed.
+    pub(super) fn commit(&self, heads: impl IntoIterator<Item = (SessionId, Head)>) {
+        let now = Instant::now();
+        let mut kept = self.lock();
+        for (session, head) in heads {
+            kept.insert(session, (head, now));
+        }
+        if kept.len() > KEPT {
+            halve(&mut kept);
+        }
+    }
+
+    /// Drops one head.
+    pub(super) fn forget(&self, session: SessionId) {
+        self.lock().remove(&session);
+    }
+
+    /// Tells whether no head is kept.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Drops all heads: what they say may not be true.
+    pub(super) fn clear(&self) {
+        *self.lock() = HashMap::new();
+    }
+
+    /// Drops those that have been idle.
+    pub(super) fn sweep(&self) {
+        let now = Instant::now();
+        let mut kept = self.lock();
+        kept.retain(|_, (_, used)| now.saturating_duration_since(*used) < IDLE);
+        if kept.is_empty() {
+            *kept = HashMap::new();
+        }
+    }
+}
+
+/// Drops the older half, so that making room costs little per head.
+fn halve(kept: &mut HashMap<SessionId, (Head, Instant)>) {
+    let mut ages: Vec<Instant> = kept.values().map(|(_, used)| *used).collect();
+    ages.sort_unstable();
+    if let Some(middle) = ages.get(ages.len() / 2).copied() {
+        let mut spare = KEPT / 2;
+        kept.retain(|_, (_, used)| {
+            let keep = *used >= middle && spare > 0;
+            spare -= usize::from(keep);
+            keep
+        });
+    }
+}

@@ -1,0 +1,85 @@
+//! A few connections that only read.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use super::{connect, fault::Fault};
+use crate::ReadError;
+
+/// Connections at most; each is opened when it is first needed.
+const READERS: usize = 4;
+
+/// Runs reads on threads where they may block.
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    free: Mutex<Vec<Connection>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            free: Mutex::default(),
+            permits: Arc::new(Semaphore::new(READERS)),
+        }
+    }
+
+    /// Runs `work` inside one read transaction, which ends with it.
+    pub(super) async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let closed = |_| ReadError::Unavailable("the store is closed".to_owned());
+        let permit = self.permits.clone().acquire_owned().await.map_err(closed)?;
+        let readers = self.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            // Held by the thread, not by a future that may be dropped before the thread is done.
+            let _permit = permit;
+            readers.run(work)
+        })
+        .await;
+        done.map_err(|error| ReadError::Unavailable(error.to_string()))?
+    }
+
+    fn run<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        let free = self
+            .free
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        let connection = match free {
+            Some(connection) => connection,
+            None => connect::reader(&self.path).map_err(Fault::from)?,
+        };
+        let transaction = connection.unchecked_transaction()?;
+        let done = work(&transaction);
+        transaction.finish()?;
+        // A connection that failed to end its transaction is dropped above, not used again.
+        if !self.permits.is_closed() {
+            self.free
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(connection);
+        }
+        done
+    }
+
+    /// Closes the connections; reads that run come to their end.
+    pub(super) fn close(&self) {
+        self.permits.close();
+        self.free
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+}

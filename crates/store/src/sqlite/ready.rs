@@ -1,0 +1,84 @@
+//! Threads that want a brain.
+
+use outlast_protocol::{Micros, id::ProcessId};
+use rusqlite::{Connection, Row, params};
+
+use super::{fault::Fault, load::session_id, rows::bound};
+use crate::{ReadError, Ready};
+
+/// The columns of every query here: session, thread, since when, holder.
+macro_rules! ready {
+    ($since:literal, $rest:literal) => {
+        concat!(
+            "SELECT s.id, t.thread, ",
+            $since,
+            ", t.holder FROM threads t JOIN sessions s ON s.no = t.session_no ",
+            $rest
+        )
+    };
+}
+
+/// Threads that want one now.
+const AT_ONCE: &str = ready!(
+    "t.since",
+    "WHERE t.ready_at = 0 AND ?1 = ?1 ORDER BY t.since LIMIT ?2"
+);
+/// Threads whose moment has come.
+const DUE: &str = ready!(
+    "t.ready_at",
+    "WHERE t.ready_at > 0 AND t.ready_at <= ?1 ORDER BY t.ready_at LIMIT ?2"
+);
+/// Threads whose holder is not a process that lives.
+const LEFT: &str = ready!(
+    "t.since",
+    "LEFT JOIN processes p ON p.id = t.holder WHERE t.holder IS NOT NULL AND t.work = 1 \
+     AND (p.id IS NULL OR p.dead = 1) AND ?1 = ?1 ORDER BY t.since LIMIT ?2"
+);
+
+/// Returns threads that want a brain and have none, the longest waiting first.
+pub(super) fn ready(
+    connection: &Connection,
+    now: Micros,
+    limit: usize,
+) -> Result<Vec<Ready>, ReadError> {
+    let mut waiting = Vec::new();
+    for text in [AT_ONCE, DUE, LEFT] {
+        let mut statement = connection.prepare_cached(text)?;
+        let mut rows = statement.query(params![now.0, bound(limit)])?;
+        while let Some(row) = rows.next()? {
+            waiting.push((row.get::<_, i64>(2)?, read(row)?));
+        }
+    }
+    waiting.sort_by_key(|(since, _)| *since);
+    Ok(waiting
+        .into_iter()
+        .map(|(_, ready)| ready)
+        .take(limit)
+        .collect())
+}
+
+fn read(row: &Row<'_>) -> Result<Ready, Fault> {
+    let session = session_id(&row.get::<_, String>(0)?)?;
+    let dead = row
+        .get::<_, Option<String>>(3)?
+        .as_deref()
+        .map(process_id)
+        .transpose()?;
+    Ok(Ready {
+        session,
+        thread: row.get(1)?,
+        dead,
+    })
+}
+
+fn process_id(text: &str) -> Result<ProcessId, Fault> {
+    ProcessId::parse(text).ok_or_else(|| Fault::Unreadable(format!("`{text}` is no process id")))
+}
+
+/// Returns the earliest moment after `now` from which a thread wants a brain.
+pub(super) fn next(connection: &Connection, now: Micros) -> Result<Option<Micros>, ReadError> {
+    let at: Option<i64> = connection
+        .prepare_cached("SELECT min(ready_at) FROM threads WHERE ready_at > ?1")?
+        .query_row([now.0], |row| row.get(0))?;
+    Ok(at.map(Micros))
+}

@@ -1,0 +1,300 @@
+//! Statements for everything that is not a log.
+
+use outlast_protocol::{
+    Micros,
+    id::{ApiKeyId, ProcessId},
+};
+use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
+
+use super::{
+    fault::Fault,
+    listing::Conditions,
+    rows::{integer, natural, raw},
+};
+use crate::{
+    ApiKey, Order, ReadError, Resource, ResourceKind, ResourcePage, ResourceQuery, WriteError,
+};
+
+/// What a write came to; the outer error is not this write's.
+pub(super) type Written<T> = Result<Result<T, WriteError>, Fault>;
+
+fn word(kind: ResourceKind) -> &'static str {
+    match kind {
+        ResourceKind::Agent => "agent",
+        ResourceKind::Environment => "environment",
+    }
+}
+
+/// Stores revision 1.
+pub(super) fn insert(transaction: &Connection, new: &Resource) -> Written<()> {
+    if let Some(revision) = newest(transaction, new.kind, &new.id)? {
+        return Ok(Err(WriteError::Moved {
+            id: new.id.clone(),
+            revision,
+        }));
+    }
+    transaction
+        .prepare_cached(
+            "INSERT INTO resources (kind, id, revision, created, archived, body) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            word(new.kind),
+            new.id,
+            integer(new.revision),
+            new.created_at.0,
+            new.archived_at.map(|at| at.0),
+            new.body.get(),
+        ])?;
+    Ok(Ok(()))
+}
+
+/// Replaces the newest revision, which must be the one before; it stays readable.
+pub(super) fn replace(transaction: &Connection, new: &Resource) -> Written<()> {
+    if let Err(error) = expect(transaction, new, new.revision.checked_sub(1))? {
+        return Ok(Err(error));
+    }
+    transaction
+        .prepare_cached(
+            "INSERT INTO revisions (kind, id, revision, archived, body) \
+             SELECT kind, id, revision, archived, body FROM resources WHERE kind = ?1 AND id = ?2",
+        )?
+        .execute(params![word(new.kind), new.id])?;
+    update(transaction, new)
+}
+
+/// Replaces the newest revision by another form of itself.
+pub(super) fn amend(transaction: &Connection, new: &Resource) -> Written<()> {
+    match expect(transaction, new, Some(new.revision))? {
+        Ok(()) => update(transaction, new),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+fn expect(transaction: &Connection, new: &Resource, wanted: Option<u64>) -> Written<()> {
+    Ok(match newest(transaction, new.kind, &new.id)? {
+        None => Err(WriteError::NotFound(new.id.clone())),
+        Some(revision) if Some(revision) != wanted => Err(WriteError::Moved {
+            id: new.id.clone(),
+            revision,
+        }),
+        Some(_) => Ok(()),
+    })
+}
+
+fn update(transaction: &Connection, new: &Resource) -> Written<()> {
+    transaction
+        .prepare_cached(
+            "UPDATE resources SET revision = ?3, archived = ?4, body = ?5 \
+             WHERE kind = ?1 AND id = ?2",
+        )?
+        .execute(params![
+            word(new.kind),
+            new.id,
+            integer(new.revision),
+            new.archived_at.map(|at| at.0),
+            new.body.get(),
+        ])?;
+    Ok(Ok(()))
+}
+
+fn newest(connection: &Connection, kind: ResourceKind, id: &str) -> Result<Option<u64>, Fault> {
+    let found = connection
+        .prepare_cached("SELECT revision FROM resources WHERE kind = ?1 AND id = ?2")?
+        .query_row(params![word(kind), id], |row| row.get(0))
+        .optional()?;
+    Ok(found.map(natural))
+}
+
+/// Removes an object that no session names.
+pub(super) fn remove(transaction: &Connection, kind: ResourceKind, id: &str) -> Written<()> {
+    let mut named = match kind {
+        ResourceKind::Agent => transaction
+            .prepare_cached("SELECT 1 FROM sessions WHERE agent = ?1 AND deleted = 0 LIMIT 1")?,
+        ResourceKind::Environment => transaction.prepare_cached(
+            "SELECT 1 FROM sessions WHERE environment = ?1 AND deleted = 0 LIMIT 1",
+        )?,
+    };
+    if named.exists([id])? {
+        return Ok(Err(WriteError::Referenced(id.to_owned())));
+    }
+    let gone = transaction
+        .prepare_cached("DELETE FROM resources WHERE kind = ?1 AND id = ?2")?
+        .execute(params![word(kind), id])?;
+    Ok(if gone == 0 {
+        Err(WriteError::NotFound(id.to_owned()))
+    } else {
+        Ok(())
+    })
+}
+
+const NEWEST: &str = "SELECT id, revision, created, archived, body FROM resources \
+                      WHERE kind = ?1 AND id = ?2 AND (?3 IS NULL OR revision = ?3)";
+const OLDER: &str = "SELECT v.id, v.revision, r.created, v.archived, v.body FROM revisions v \
+                     JOIN resources r ON r.kind = v.kind AND r.id = v.id \
+                     WHERE v.kind = ?1 AND v.id = ?2 AND v.revision = ?3";
+const ALL: &str = "SELECT id, revision, created, archived, body FROM resources \
+                   WHERE kind = ?1 AND id = ?2 AND revision < ?3 \
+                   UNION ALL \
+                   SELECT v.id, v.revision, r.created, v.archived, v.body FROM revisions v \
+                   JOIN resources r ON r.kind = v.kind AND r.id = v.id \
+                   WHERE v.kind = ?1 AND v.id = ?2 AND v.revision < ?3 \
+                   ORDER BY revision DESC LIMIT ?4";
+
+fn read(kind: ResourceKind, row: &Row<'_>) -> Result<Resource, Fault> {
+    Ok(Resource {
+        kind,
+        id: row.get(0)?,
+        revision: natural(row.get(1)?),
+        created_at: Micros(row.get(2)?),
+        archived_at: row.get::<_, Option<i64>>(3)?.map(Micros),
+        body: raw(row.get(4)?)?,
+    })
+}
+
+/// Returns an object at its newest revision or at one of those before.
+pub(super) fn get(
+    connection: &Connection,
+    kind: ResourceKind,
+    id: &str,
+    revision: Option<u64>,
+) -> Result<Resource, ReadError> {
+    let values = params![word(kind), id, revision.map(integer)];
+    for text in [NEWEST, OLDER] {
+        let mut statement = connection.prepare_cached(text)?;
+        let mut rows = statement.query(values)?;
+        if let Some(row) = rows.next()? {
+            return Ok(read(kind, row)?);
+        }
+    }
+    Err(ReadError::NotFound(id.to_owned()))
+}
+
+/// Lists revisions, newest first.
+pub(super) fn revisions(
+    connection: &Connection,
+    kind: ResourceKind,
+    id: &str,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<ResourcePage, ReadError> {
+    if newest(connection, kind, id)?.is_none() {
+        return Err(ReadError::NotFound(id.to_owned()));
+    }
+    let mut statement = connection.prepare_cached(ALL)?;
+    let before = before.map_or(i64::MAX, integer);
+    let wanted = super::rows::bound(limit.saturating_add(1));
+    let rows = statement.query(params![word(kind), id, before, wanted])?;
+    page(kind, rows, limit)
+}
+
+/// Lists objects by time of creation.
+pub(super) fn list(
+    connection: &Connection,
+    query: &ResourceQuery,
+) -> Result<ResourcePage, ReadError> {
+    let (order, side) = match query.order {
+        Order::Forwards => ("ORDER BY created, id", "(created, id) > (?, ?)"),
+        Order::Backwards => ("ORDER BY created DESC, id DESC", "(created, id) < (?, ?)"),
+    };
+    let mut found = Conditions::default();
+    found.one("kind = ?", word(query.kind));
+    if !query.archived {
+        found.fixed("archived IS NULL");
+    }
+    if let Some(at) = query.created_gte {
+        found.one("created >= ?", at.0);
+    }
+    if let Some(at) = query.created_lte {
+        found.one("created <= ?", at.0);
+    }
+    if let Some((created, id)) = &query.after {
+        found.many(
+            side.to_owned(),
+            vec![Box::new(created.0), Box::new(id.clone())],
+        );
+    }
+    let (condition, values) = found.finish(order, query.limit.saturating_add(1));
+    let text =
+        format!("SELECT id, revision, created, archived, body FROM resources WHERE {condition}");
+    let mut statement = connection.prepare_cached(&text)?;
+    let rows = statement.query(params_from_iter(values))?;
+    page(query.kind, rows, query.limit)
+}
+
+fn page(
+    kind: ResourceKind,
+    mut rows: rusqlite::Rows<'_>,
+    limit: usize,
+) -> Result<ResourcePage, ReadError> {
+    let mut items = Vec::new();
+    while let Some(row) = rows.next()? {
+        items.push(read(kind, row)?);
+    }
+    let more = items.len() > limit;
+    items.truncate(limit);
+    Ok(ResourcePage { items, more })
+}
+
+/// Stores a key; one with a known hash changes nothing.
+pub(super) fn put_key(transaction: &Connection, key: &ApiKey) -> Written<()> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO api_keys (hash, id, name, created) VALUES (?1, ?2, ?3, ?4) \
+             ON CONFLICT (hash) DO NOTHING",
+        )?
+        .execute(params![
+            key.hash,
+            key.id.to_string(),
+            key.name,
+            key.created_at.0
+        ])?;
+    Ok(Ok(()))
+}
+
+/// Finds a key by the hash of its secret.
+pub(super) fn find_key(
+    connection: &Connection,
+    hash: [u8; 32],
+) -> Result<Option<ApiKey>, ReadError> {
+    let mut statement =
+        connection.prepare_cached("SELECT id, name, created FROM api_keys WHERE hash = ?1")?;
+    let mut rows = statement.query([hash])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let id: String = row.get(0)?;
+    let id = ApiKeyId::parse(&id)
+        .ok_or_else(|| ReadError::Unreadable(format!("`{id}` is no key id")))?;
+    Ok(Some(ApiKey {
+        id,
+        hash,
+        name: row.get(1)?,
+        created_at: Micros(row.get(2)?),
+    }))
+}
+
+/// Registers a process; all others are dead, for this store has one process at a time.
+pub(super) fn register(transaction: &Connection, process: ProcessId, at: Micros) -> Written<()> {
+    let id = process.to_string();
+    transaction.execute("UPDATE processes SET dead = 1 WHERE id <> ?1", [&id])?;
+    // The dead are remembered for as long as a thread names them.
+    transaction.execute(
+        "DELETE FROM processes WHERE dead = 1 AND id NOT IN \
+         (SELECT holder FROM threads WHERE holder IS NOT NULL)",
+        [],
+    )?;
+    transaction.execute(
+        "INSERT INTO processes (id, at) VALUES (?1, ?2) ON CONFLICT (id) DO NOTHING",
+        params![id, at.0],
+    )?;
+    Ok(Ok(()))
+}
+
+/// Writes something small, durably.
+pub(super) fn probe(connection: &Connection) -> Written<()> {
+    connection
+        .prepare_cached("UPDATE probes SET count = count + 1 WHERE no = 0")?
+        .execute([])?;
+    Ok(Ok(()))
+}

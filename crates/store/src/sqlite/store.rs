@@ -1,0 +1,141 @@
+//! The contract of plain resources, on `SQLite`.
+
+use async_trait::async_trait;
+use outlast_protocol::{Micros, id::ProcessId};
+use rusqlite::Connection;
+
+use super::{
+    Sqlite, receipts,
+    resources::{self, Written},
+};
+use crate::{
+    ApiKey, ReadError, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery, Resources,
+    WriteError,
+};
+
+#[async_trait]
+impl Resources for Sqlite {
+    async fn insert(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
+        self.write(move |tx| {
+            let done = resources::insert(tx, &new)?;
+            with_receipt(tx, done, receipt.as_ref())
+        })
+        .await
+    }
+
+    async fn replace(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
+        self.write(move |tx| {
+            let done = resources::replace(tx, &new)?;
+            with_receipt(tx, done, receipt.as_ref())
+        })
+        .await
+    }
+
+    async fn amend(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
+        self.write(move |tx| {
+            let done = resources::amend(tx, &new)?;
+            with_receipt(tx, done, receipt.as_ref())
+        })
+        .await
+    }
+
+    async fn get(
+        &self,
+        kind: ResourceKind,
+        id: &str,
+        revision: Option<u64>,
+    ) -> Result<Resource, ReadError> {
+        let id = id.to_owned();
+        self.readers
+            .read(move |tx| resources::get(tx, kind, &id, revision))
+            .await
+    }
+
+    async fn list(&self, query: &ResourceQuery) -> Result<ResourcePage, ReadError> {
+        let query = query.clone();
+        self.readers
+            .read(move |tx| resources::list(tx, &query))
+            .await
+    }
+
+    async fn revisions(
+        &self,
+        kind: ResourceKind,
+        id: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<ResourcePage, ReadError> {
+        let id = id.to_owned();
+        self.readers
+            .read(move |tx| resources::revisions(tx, kind, &id, before, limit))
+            .await
+    }
+
+    async fn remove(&self, kind: ResourceKind, id: &str) -> Result<(), WriteError> {
+        let id = id.to_owned();
+        self.write(move |tx| resources::remove(tx, kind, &id)).await
+    }
+
+    async fn put_key(&self, key: ApiKey) -> Result<(), WriteError> {
+        self.write(move |tx| resources::put_key(tx, &key)).await
+    }
+
+    async fn find_key(&self, hash: [u8; 32]) -> Result<Option<ApiKey>, ReadError> {
+        self.readers
+            .read(move |tx| resources::find_key(tx, hash))
+            .await
+    }
+
+    async fn receipt(
+        &self,
+        fingerprint: [u8; 32],
+        since: Micros,
+    ) -> Result<Option<Receipt>, ReadError> {
+        self.readers
+            .read(move |tx| Ok(receipts::find(tx, fingerprint, since)?))
+            .await
+    }
+
+    async fn written_out(&self, fingerprint: [u8; 32]) -> Result<(), WriteError> {
+        self.write(move |tx| receipts::written_out(tx, fingerprint))
+            .await
+    }
+
+    async fn sweep_receipts(&self, before: Micros) -> Result<usize, WriteError> {
+        let mut gone = 0;
+        loop {
+            let chunk = self
+                .background(move |tx| receipts::sweep(tx, before))
+                .await?;
+            gone += chunk;
+            if chunk < receipts::CHUNK {
+                return Ok(gone);
+            }
+        }
+    }
+
+    async fn register(&self, process: ProcessId, at: Micros) -> Result<(), WriteError> {
+        self.write(move |tx| resources::register(tx, process, at))
+            .await
+    }
+
+    async fn probe(&self) -> Result<(), WriteError> {
+        self.readers
+            .read(|tx| Ok(tx.query_row("SELECT count FROM probes", [], |_| Ok(()))?))
+            .await
+            .map_err(|error| WriteError::Unavailable(error.to_string()))?;
+        self.write(resources::probe).await
+    }
+}
+
+/// Writes the receipt of a request that was accepted.
+fn with_receipt(
+    transaction: &Connection,
+    done: Result<(), WriteError>,
+    receipt: Option<&Receipt>,
+) -> Written<()> {
+    if let (Ok(()), Some(receipt)) = (&done, receipt) {
+        receipts::put(transaction, receipt)?;
+    }
+    Ok(done)
+}
