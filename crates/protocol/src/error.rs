@@ -3,141 +3,81 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What went wrong, as a machine reads it. Keep this alphabetized.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum ErrorCode {
+/// Declares the codes, each with its status, `error.type` and, where the API has one,
+/// `error.details.error_code`: every fact stands once.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $status:literal, $kind:literal $(, $detail:literal)?;)*) => {
+        /// What went wrong, as a machine reads it.
+        #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+        pub enum ErrorCode { $($(#[$doc])* $name,)* }
+
+        impl ErrorCode {
+            /// Every code.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// Returns the HTTP status.
+            pub fn status(self) -> u16 {
+                match self { $(Self::$name => $status,)* }
+            }
+
+            /// Returns `error.type` of the body.
+            pub fn kind(self) -> &'static str {
+                match self { $(Self::$name => $kind,)* }
+            }
+
+            /// Returns `error.details.error_code`, where the API has one.
+            pub fn detail(self) -> Option<&'static str> {
+                match self { $(Self::$name => [$($detail,)?].first().copied(),)* }
+            }
+        }
+    };
+}
+
+// Keep this alphabetized.
+codes! {
     /// The `agent` override sets `model` to null.
-    AgentModelRequired,
+    AgentModelRequired = 400, "invalid_request_error", "agent_model_required";
     /// The key is missing or unknown.
-    Authentication,
+    Authentication = 401, "authentication_error";
     /// The request contradicts the stored state and a repeat cannot help.
-    Conflict,
+    Conflict = 409, "conflict_error";
     /// An archived environment cannot be changed.
-    EnvironmentArchived,
+    EnvironmentArchived = 400, "invalid_request_error", "environment_archived";
     /// No environment of that id.
-    EnvironmentNotFound,
+    EnvironmentNotFound = 404, "not_found_error", "environment_not_found";
     /// The server failed; the cause is in its log, under the request id.
-    Internal,
+    Internal = 500, "api_error";
     /// `config.type` of an environment never changes.
-    InvalidConfigTypeChange,
+    InvalidConfigTypeChange = 400, "invalid_request_error", "invalid_config_type_change";
     /// Metadata has too many pairs, or a key or value that is too long.
-    InvalidMetadata,
+    InvalidMetadata = 400, "invalid_request_error", "invalid_metadata";
     /// The request is not what the endpoint takes.
-    InvalidRequest,
+    InvalidRequest = 400, "invalid_request_error";
     /// The method does not exist on that path.
-    MethodNotAllowed,
+    MethodNotAllowed = 405, "invalid_request_error";
     /// The session's model takes no `system.message`.
-    ModelDoesNotSupportMidConversationSystem,
+    ModelDoesNotSupportMidConversationSystem = 400, "invalid_request_error",
+        "model_does_not_support_mid_conversation_system";
     /// Nothing of that id or path.
-    NotFound,
+    NotFound = 404, "not_found_error";
     /// The field or value belongs to a part of the API that this server does not have yet.
-    NotSupported,
+    NotSupported = 400, "invalid_request_error", "not_supported";
     /// Too much work is waiting; come back after `retry-after`.
-    Overloaded,
+    Overloaded = 529, "overloaded_error";
     /// The key is good but not for this.
-    Permission,
+    Permission = 403, "permission_error";
     /// The body is larger than the limit.
-    RequestTooLarge,
+    RequestTooLarge = 413, "request_too_large";
     /// The request took too long.
-    Timeout,
+    Timeout = 408, "timeout_error";
     /// The log cannot be written now: disk full, database gone. Nothing was accepted.
-    Unavailable,
+    Unavailable = 503, "api_error";
 }
 
 impl ErrorCode {
-    /// Returns the HTTP status.
-    pub fn status(self) -> u16 {
-        match self {
-            Self::AgentModelRequired
-            | Self::EnvironmentArchived
-            | Self::InvalidConfigTypeChange
-            | Self::InvalidMetadata
-            | Self::InvalidRequest
-            | Self::ModelDoesNotSupportMidConversationSystem
-            | Self::NotSupported => 400,
-            Self::Authentication => 401,
-            Self::Permission => 403,
-            Self::EnvironmentNotFound | Self::NotFound => 404,
-            Self::MethodNotAllowed => 405,
-            Self::Timeout => 408,
-            Self::Conflict => 409,
-            Self::RequestTooLarge => 413,
-            Self::Internal => 500,
-            Self::Unavailable => 503,
-            Self::Overloaded => 529,
-        }
-    }
-
-    /// Returns `error.type` of the body.
-    pub fn kind(self) -> &'static str {
-        match self {
-            Self::AgentModelRequired
-            | Self::EnvironmentArchived
-            | Self::InvalidConfigTypeChange
-            | Self::InvalidMetadata
-            | Self::InvalidRequest
-            | Self::MethodNotAllowed
-            | Self::ModelDoesNotSupportMidConversationSystem
-            | Self::NotSupported => "invalid_request_error",
-            Self::Authentication => "authentication_error",
-            Self::Conflict => "conflict_error",
-            Self::EnvironmentNotFound | Self::NotFound => "not_found_error",
-            Self::Internal | Self::Unavailable => "api_error",
-            Self::Overloaded => "overloaded_error",
-            Self::Permission => "permission_error",
-            Self::RequestTooLarge => "request_too_large",
-            Self::Timeout => "timeout_error",
-        }
-    }
-
-    /// Returns `error.details.error_code`, where the API has one.
-    pub fn detail(self) -> Option<&'static str> {
-        match self {
-            Self::AgentModelRequired => Some("agent_model_required"),
-            Self::EnvironmentArchived => Some("environment_archived"),
-            Self::EnvironmentNotFound => Some("environment_not_found"),
-            Self::InvalidConfigTypeChange => Some("invalid_config_type_change"),
-            Self::InvalidMetadata => Some("invalid_metadata"),
-            Self::ModelDoesNotSupportMidConversationSystem => {
-                Some("model_does_not_support_mid_conversation_system")
-            }
-            Self::NotSupported => Some("not_supported"),
-            Self::Authentication
-            | Self::Conflict
-            | Self::Internal
-            | Self::InvalidRequest
-            | Self::MethodNotAllowed
-            | Self::NotFound
-            | Self::Overloaded
-            | Self::Permission
-            | Self::RequestTooLarge
-            | Self::Timeout
-            | Self::Unavailable => None,
-        }
-    }
-
     /// Tells clients whether the same request may succeed later; `None` leaves it to the status.
     pub fn is_retryable(self) -> Option<bool> {
-        match self {
-            Self::Conflict => Some(false),
-            Self::AgentModelRequired
-            | Self::Authentication
-            | Self::EnvironmentArchived
-            | Self::EnvironmentNotFound
-            | Self::Internal
-            | Self::InvalidConfigTypeChange
-            | Self::InvalidMetadata
-            | Self::InvalidRequest
-            | Self::MethodNotAllowed
-            | Self::ModelDoesNotSupportMidConversationSystem
-            | Self::NotFound
-            | Self::NotSupported
-            | Self::Overloaded
-            | Self::Permission
-            | Self::RequestTooLarge
-            | Self::Timeout
-            | Self::Unavailable => None,
-        }
+        (self == Self::Conflict).then_some(false)
     }
 }
 
@@ -206,4 +146,40 @@ struct Inner<'a> {
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<Map<String, Value>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_body_has_the_fields_of_the_wire() {
+        let problem = Problem::new(ErrorCode::NotSupported, "budget: not_supported");
+        assert_eq!(
+            serde_json::to_value(problem.body("req_1")).unwrap(),
+            json!({
+                "type": "error", "request_id": "req_1",
+                "error": {
+                    "type": "invalid_request_error", "message": "budget: not_supported",
+                    "details": {"error_code": "not_supported"},
+                },
+            })
+        );
+        let plain = Problem::not_found("agent `a`");
+        assert_eq!(
+            serde_json::to_value(plain.body("req_1")).unwrap()["error"],
+            json!({"type": "not_found_error", "message": "agent `a` not found"})
+        );
+    }
+
+    #[test]
+    fn codes_of_one_type_fit_their_status() {
+        for code in ErrorCode::ALL {
+            let is_client_fault = (400..500).contains(&code.status());
+            let is_server_kind = matches!(code.kind(), "api_error" | "overloaded_error");
+            assert_ne!(is_client_fault, is_server_kind, "{code:?}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Events of a session: what clients send and what the server makes.
 //!
 //! The log keeps an event's **body**: the compact JSON object of its fields without `id`, `type`
-//! and `processed_at`. [`wire`] splices those three in front of a stored body, so that a body is
+//! and `processed_at`. [`wire()`] splices those three in front of a stored body, so that a body is
 //! serialized once in its life. One file per family.
 
 mod agent_custom_tool_use;

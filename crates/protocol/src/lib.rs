@@ -25,6 +25,7 @@ pub mod session;
 #[cfg(test)]
 mod testing;
 pub mod time;
+mod words;
 
 pub use call::{CallResult, Outcome};
 pub use error::{ErrorCode, Problem};

@@ -4,6 +4,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::query::Order;
+use crate::words::words;
 use crate::{Problem, limits};
 
 /// What every cursor begins with.
@@ -12,34 +13,21 @@ const PREFIX: &str = "page_";
 /// The form of cursors that this version writes and reads.
 const VERSION: u16 = 1;
 
-/// Which list a cursor belongs to.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum List {
-    /// Agents.
-    Agents,
-    /// Versions of one agent.
-    AgentVersions,
-    /// Environments.
-    Environments,
-    /// Sessions.
-    Sessions,
-    /// Events of one session or thread.
-    Events,
-    /// Threads of one session.
-    Threads,
-}
-
-impl List {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Agents => "agents",
-            Self::AgentVersions => "agent versions",
-            Self::Environments => "environments",
-            Self::Sessions => "sessions",
-            Self::Events => "events",
-            Self::Threads => "threads",
-        }
+words! {
+    /// Which list a cursor belongs to.
+    pub enum List {
+        /// Agents.
+        Agents = "agents",
+        /// Versions of one agent.
+        AgentVersions = "agent versions",
+        /// Environments.
+        Environments = "environments",
+        /// Sessions.
+        Sessions = "sessions",
+        /// Events of one session or thread.
+        Events = "events",
+        /// Threads of one session.
+        Threads = "threads",
     }
 }
 
@@ -95,14 +83,14 @@ pub fn decode<P: DeserializeOwned>(list: List, owner: &str, text: &str) -> Resul
     if envelope.list != list {
         return Err(refuse(format_args!(
             "is a cursor of another list ({}); it cannot be used here ({})",
-            envelope.list.name(),
-            list.name()
+            envelope.list.as_str(),
+            list.as_str()
         )));
     }
     if envelope.owner != owner {
         return Err(refuse(format_args!(
             "is a cursor of the {} of another object",
-            list.name()
+            list.as_str()
         )));
     }
     serde_json::from_value(envelope.place).map_err(|_| bad())
@@ -121,14 +109,14 @@ pub struct Place {
     pub id: String,
 }
 
-/// Which way from a place a page lies.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Side {
-    /// Behind it, as `next_page`.
-    Next,
-    /// Before it, as `prev_page`.
-    Prev,
+words! {
+    /// Which way from a place a page lies.
+    pub enum Side {
+        /// Behind it, as `next_page`.
+        Next = "next",
+        /// Before it, as `prev_page`.
+        Prev = "prev",
+    }
 }
 
 impl Place {
@@ -143,14 +131,10 @@ pub fn check_order(cursor: Order, request: Order) -> Result<(), Problem> {
     if cursor == request {
         return Ok(());
     }
-    let word = |order| match order {
-        Order::Asc => "asc",
-        Order::Desc => "desc",
-    };
     Err(refuse(format_args!(
         "is a cursor of `order={}`; it cannot be used with `order={}`",
-        word(cursor),
-        word(request)
+        cursor.as_str(),
+        request.as_str()
     )))
 }
 

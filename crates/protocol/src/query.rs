@@ -4,7 +4,8 @@
 //! brackets may be percent-encoded. `beta` is ignored. Everything that no one asked for is
 //! refused by [`Query::finish`].
 
-use crate::read::{excerpt, words};
+use crate::read::{excerpt, or};
+use crate::words::words;
 use crate::{Micros, Problem, limits};
 
 /// The parameters of one request.
@@ -14,14 +15,14 @@ pub struct Query {
     known: Vec<String>,
 }
 
-/// Which way a list runs.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, serde::Deserialize, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// Oldest first.
-    Asc,
-    /// Newest first.
-    Desc,
+words! {
+    /// Which way a list runs.
+    pub enum Order {
+        /// Oldest first.
+        Asc = "asc",
+        /// Newest first.
+        Desc = "desc",
+    }
 }
 
 /// A span of time, open where a bound is missing.
@@ -166,7 +167,7 @@ impl Query {
 
     /// Takes `order`.
     pub fn order(&mut self, default: Order) -> Result<Order, Problem> {
-        let order = self.word("order", &[("asc", Order::Asc), ("desc", Order::Desc)])?;
+        let order = self.word("order", Order::TABLE)?;
         Ok(order.unwrap_or(default))
     }
 
@@ -208,7 +209,7 @@ impl Query {
             return Ok(());
         };
         let known = self.known.iter().map(String::as_str);
-        let known = words(known.filter(|name| *name != "beta" && !name.ends_with("[]")));
+        let known = or(known.filter(|name| *name != "beta" && !name.ends_with("[]")));
         let allowed = match known.as_str() {
             "absent" => "this endpoint takes none".to_owned(),
             known => format!("allowed: {known}"),
@@ -229,7 +230,7 @@ fn word<T: Copy>(name: &str, value: &str, table: &[(&str, T)]) -> Result<T, Prob
         .iter()
         .find_map(|(word, meaning)| (*word == value).then_some(*meaning))
         .ok_or_else(|| {
-            let allowed = words(table.iter().map(|(word, _)| *word));
+            let allowed = or(table.iter().map(|(word, _)| *word));
             refuse(
                 name,
                 format_args!("must be {allowed}, not `{}`", excerpt(value)),

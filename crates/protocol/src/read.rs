@@ -9,9 +9,10 @@ mod at;
 mod object;
 
 pub use at::At;
-pub(crate) use at::{excerpt, words};
+pub(crate) use at::{excerpt, or};
 pub use object::{Object, Patch, Slot};
 
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::Problem;
@@ -40,6 +41,13 @@ fn join(path: &str, key: impl std::fmt::Display) -> String {
     } else {
         format!("{path}.{key}")
     }
+}
+
+/// Keeps a stored null apart from an absent field, for serde.
+pub(crate) fn there<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 #[cfg(test)]

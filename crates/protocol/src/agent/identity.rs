@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::read::At;
+use crate::words::words;
 use crate::{Problem, limits};
 
 /// Who runs of an agent act as.
@@ -19,21 +20,18 @@ pub enum ExecutionIdentity {
     },
 }
 
-/// The kinds, as the word `type` gives them.
-#[derive(Clone, Copy)]
-enum Kind {
-    ServiceAccount,
-    AwsRole,
+words! {
+    /// The kinds.
+    enum Kind {
+        ServiceAccount = "service_account",
+        AwsRole = "aws_role",
+    }
 }
 
 impl ExecutionIdentity {
     pub(super) fn parse(at: &At<'_>) -> Result<Self, Problem> {
-        const KINDS: &[(&str, Kind)] = &[
-            ("service_account", Kind::ServiceAccount),
-            ("aws_role", Kind::AwsRole),
-        ];
         let mut object = at.object()?;
-        let identity = match object.field("type").required()?.word(KINDS)? {
+        let identity = match object.field("type").required()?.word(Kind::TABLE)? {
             Kind::ServiceAccount => Self::ServiceAccount,
             Kind::AwsRole => Self::AwsRole {
                 role_arn: object

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{ModelFacts, Models};
-use crate::read::{At, excerpt, words};
+use crate::read::{At, excerpt, or};
+use crate::words::words;
 use crate::{Problem, limits};
 
 /// A model with every setting resolved.
@@ -20,42 +21,24 @@ pub struct Model {
     pub speed: Speed,
 }
 
-/// How hard a model works on each request.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-pub enum Effort {
-    /// Least.
-    Low,
-    /// Some.
-    Medium,
-    /// Much.
-    High,
-    /// More.
-    Xhigh,
-    /// All.
-    Max,
+words! {
+    /// How hard a model works on each request.
+    #[serde(tag = "type")]
+    pub enum Effort {
+        /// Least.
+        Low = "low",
+        /// Some.
+        Medium = "medium",
+        /// Much.
+        High = "high",
+        /// More.
+        Xhigh = "xhigh",
+        /// All.
+        Max = "max",
+    }
 }
 
 impl Effort {
-    const TABLE: &'static [(&'static str, Self)] = &[
-        ("low", Self::Low),
-        ("medium", Self::Medium),
-        ("high", Self::High),
-        ("xhigh", Self::Xhigh),
-        ("max", Self::Max),
-    ];
-
-    /// Returns the word of the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Xhigh => "xhigh",
-            Self::Max => "max",
-        }
-    }
-
     /// Reads a bare word or `{"type": word}`.
     fn parse(at: &At<'_>) -> Result<Self, Problem> {
         if !at.raw().is_object() {
@@ -68,25 +51,26 @@ impl Effort {
     }
 }
 
-/// Where a model's requests run.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Geo {
-    /// The United States.
-    Us,
-    /// Anywhere.
-    Global,
+words! {
+    /// Where a model's requests run.
+    pub enum Geo {
+        /// The United States.
+        Us = "us",
+        /// Anywhere.
+        Global = "global",
+    }
 }
 
-/// How fast a model runs.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Speed {
-    /// As usual.
-    #[default]
-    Standard,
-    /// Faster output at a higher price.
-    Fast,
+words! {
+    /// How fast a model runs.
+    #[derive(Default)]
+    pub enum Speed {
+        /// As usual.
+        #[default]
+        Standard = "standard",
+        /// Faster output at a higher price.
+        Fast = "fast",
+    }
 }
 
 /// A model as a client asks for it, in either form.
@@ -118,17 +102,11 @@ impl ModelRequest {
         }
         let mut object = at.object()?;
         request.id = id(&object.field("id").required()?)?;
-        let effort = object.field("effort").optional();
-        request.effort = effort.map(|at| Effort::parse(&at)).transpose()?;
-        let geo = object.field("inference_geo").optional();
-        request.inference_geo = geo
-            .map(|at| at.word(&[("us", Geo::Us), ("global", Geo::Global)]))
-            .transpose()?;
-        let speed = object.field("speed").optional();
-        request.speed = speed
-            .map(|at| at.word(&[("standard", Speed::Standard), ("fast", Speed::Fast)]))
-            .transpose()?
-            .unwrap_or_default();
+        request.effort = object.field("effort").read(Effort::parse)?;
+        let geo = object.field("inference_geo");
+        request.inference_geo = geo.read(|at| at.word(Geo::TABLE))?;
+        let speed = object.field("speed").read(|at| at.word(Speed::TABLE))?;
+        request.speed = speed.unwrap_or_default();
         object.finish()?;
         Ok(request)
     }
@@ -181,7 +159,7 @@ impl ModelRequest {
             if allowed.is_empty() {
                 allowed.push(facts.default_effort);
             }
-            let allowed = words(allowed.iter().map(|effort| effort.as_str()));
+            let allowed = or(allowed.iter().map(|effort| effort.as_str()));
             return refuse(".effort", format!("must be {allowed} for `{shown}`"));
         }
         if self.inference_geo.is_some() && !facts.supports_inference_geo {
@@ -201,5 +179,5 @@ impl ModelRequest {
 }
 
 fn id(at: &At<'_>) -> Result<String, Problem> {
-    Ok(at.text(1..=limits::MODEL_ID)?.to_owned())
+    at.string(1..=limits::MODEL_ID)
 }

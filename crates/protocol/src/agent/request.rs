@@ -29,21 +29,16 @@ impl CreateAgent {
         let model = ModelRequest::parse(&object.field("model").required()?)?;
         let description = text(object.field("description"), limits::AGENT_DESCRIPTION)?;
         let system = text(object.field("system"), limits::SYSTEM)?;
-        let tools = object.field("tools").optional();
-        let identity = object.field("execution_identity").optional();
+        let tools = object.field("tools").read(Tools::parse)?;
+        let identity = object.field("execution_identity");
+        let identity = identity.read(ExecutionIdentity::parse)?;
         let create = Self {
             name,
             model,
             description: description.over(None),
             system: system.over(None),
-            tools: tools
-                .map(|at| Tools::parse(&at))
-                .transpose()?
-                .unwrap_or_default(),
-            execution_identity: identity
-                .map(|at| ExecutionIdentity::parse(&at))
-                .transpose()?
-                .unwrap_or_default(),
+            tools: tools.unwrap_or_default(),
+            execution_identity: identity.unwrap_or_default(),
             metadata: metadata::create(object.field("metadata"))?,
         };
         refuse_later_parts(&mut object)?;
@@ -91,7 +86,7 @@ impl UpdateAgent {
     /// Reads the body of `POST /v1/agents/{id}`.
     pub fn parse(body: &Value) -> Result<Self, Problem> {
         let mut object = At::root(body).object()?;
-        let version = object.field("version").optional();
+        let version = object.field("version");
         let new_name = object.field("name").not_clearable()?;
         let model = object.field("model").not_clearable()?;
         let description = text(object.field("description"), limits::AGENT_DESCRIPTION)?;
@@ -99,9 +94,7 @@ impl UpdateAgent {
         let tools = object.field("tools").patch();
         let identity = object.field("execution_identity").patch();
         let update = Self {
-            version: version
-                .map(|at| at.int(1..=i64::from(u32::MAX)))
-                .transpose()?,
+            version: version.read(|at| at.int(1..=i64::from(u32::MAX)))?,
             name: new_name.map(|at| name(&at)).transpose()?,
             model: model.map(|at| ModelRequest::parse(&at)).transpose()?,
             description,
@@ -170,7 +163,7 @@ impl UpdateAgent {
 }
 
 fn name(at: &At<'_>) -> Result<String, Problem> {
-    Ok(at.text(1..=limits::AGENT_NAME)?.to_owned())
+    at.string(1..=limits::AGENT_NAME)
 }
 
 /// Reads a text that null and the empty text clear.

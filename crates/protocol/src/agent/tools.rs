@@ -10,13 +10,14 @@ mod web;
 use serde::{Deserialize, Serialize};
 
 use crate::read::At;
+use crate::words::words;
 use crate::{ErrorCode, Problem, limits};
 
 pub use custom::CustomTool;
 pub use policy::{Builtin, Gate, Policy};
 pub use toolset::{AgentToolset, DefaultConfig, ToolConfig};
 pub use url_sources::{ToolFilter, ToolReference, UrlSources, UserInput};
-pub use web::{FetchSettings, SearchSettings, Settings, UserLocation};
+pub use web::{UserLocation, WebSettings};
 
 /// The `tools` of an agent, resolved; in the order they were sent.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -35,12 +36,13 @@ pub enum Tool {
     Custom(CustomTool),
 }
 
-/// The kinds of entry, as the word `type` gives them.
-#[derive(Clone, Copy)]
-enum Kind {
-    Builtin,
-    Custom,
-    Mcp,
+words! {
+    /// The kinds of entry.
+    enum Kind {
+        Builtin = "agent_toolset_20260401",
+        Custom = "custom",
+        Mcp = "mcp_toolset",
+    }
 }
 
 impl Tools {
@@ -95,10 +97,10 @@ impl Tools {
     /// them yet.
     pub fn offered(&self) -> Vec<&str> {
         let builtin = self.builtin().into_iter().flat_map(|toolset| {
-            Builtin::ALL
+            Builtin::TABLE
                 .iter()
-                .filter(|tool| !tool.is_web() && toolset.lookup(**tool).0)
-                .map(|tool| tool.as_str())
+                .filter(|(_, tool)| !tool.is_web() && toolset.lookup(*tool).0)
+                .map(|(name, _)| *name)
         });
         builtin
             .chain(self.custom().map(|custom| custom.name.as_str()))
@@ -136,14 +138,9 @@ impl Tools {
 }
 
 fn tool(at: &At<'_>) -> Result<Tool, Problem> {
-    const KINDS: &[(&str, Kind)] = &[
-        ("agent_toolset_20260401", Kind::Builtin),
-        ("custom", Kind::Custom),
-        ("mcp_toolset", Kind::Mcp),
-    ];
     let mut object = at.object()?;
     let kind = object.field("type").required()?;
-    let tool = match kind.word(KINDS)? {
+    let tool = match kind.word(Kind::TABLE)? {
         Kind::Builtin => Tool::Builtin(AgentToolset::parse(&mut object)?),
         Kind::Custom => Tool::Custom(CustomTool::parse(&mut object)?),
         Kind::Mcp => {

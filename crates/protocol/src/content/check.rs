@@ -7,6 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use super::{Block, Citations, Source, TextBlock};
 use crate::read::{At, Object};
+use crate::words::words;
 use crate::{ErrorCode, Problem, limits};
 
 const IMAGE_TYPES: &[(&str, &str)] = &[
@@ -16,26 +17,20 @@ const IMAGE_TYPES: &[(&str, &str)] = &[
     ("image/webp", "image/webp"),
 ];
 
-/// The kinds of block, as the word `type` gives them.
-#[derive(Clone, Copy)]
-enum Kind {
-    Text,
-    Image,
-    Document,
-    SearchResult,
+words! {
+    /// The kinds of block that a result may have.
+    enum Kind {
+        Text = "text",
+        Image = "image",
+        Document = "document",
+        SearchResult = "search_result",
+    }
 }
 
 const MESSAGE: &[(&str, Kind)] = &[
     ("text", Kind::Text),
     ("image", Kind::Image),
     ("document", Kind::Document),
-];
-
-const RESULT: &[(&str, Kind)] = &[
-    ("text", Kind::Text),
-    ("image", Kind::Image),
-    ("document", Kind::Document),
-    ("search_result", Kind::SearchResult),
 ];
 
 /// Whether a text of white space alone passes.
@@ -59,7 +54,7 @@ pub(crate) fn message(at: &At<'_>) -> Result<Vec<Block>, Problem> {
 pub(crate) fn result(at: &At<'_>) -> Result<Vec<Block>, Problem> {
     at.items(0..=limits::BLOCKS)?
         .iter()
-        .map(|at| block(at, RESULT, Blank::Allowed))
+        .map(|at| block(at, Kind::TABLE, Blank::Allowed))
         .collect()
 }
 
@@ -109,16 +104,12 @@ fn text_block(at: &At<'_>, blank: Blank) -> Result<TextBlock, Problem> {
 
 fn document(object: &mut Object<'_>) -> Result<Block, Problem> {
     let source = document_source(&object.field("source").required()?)?;
-    let title = object.field("title").optional();
-    let context = object.field("context").optional();
+    let title = object.field("title");
+    let context = object.field("context");
     Ok(Block::Document {
         source,
-        title: title
-            .map(|at| at.text(1..=limits::DOCUMENT_TITLE).map(str::to_owned))
-            .transpose()?,
-        context: context
-            .map(|at| at.filled().map(str::to_owned))
-            .transpose()?,
+        title: title.read(|at| at.string(1..=limits::DOCUMENT_TITLE))?,
+        context: context.read(|at| at.filled().map(str::to_owned))?,
     })
 }
 
@@ -141,13 +132,14 @@ fn search_result(object: &mut Object<'_>) -> Result<Block, Problem> {
     })
 }
 
-/// Where bytes come from, as the word `type` gives it.
-#[derive(Clone, Copy)]
-enum Place {
-    Base64,
-    Text,
-    Url,
-    File,
+words! {
+    /// Where the bytes of a document may be.
+    enum Place {
+        Base64 = "base64",
+        Text = "text",
+        Url = "url",
+        File = "file",
+    }
 }
 
 fn image_source(at: &At<'_>) -> Result<Source, Problem> {
@@ -160,13 +152,7 @@ fn image_source(at: &At<'_>) -> Result<Source, Problem> {
 }
 
 fn document_source(at: &At<'_>) -> Result<Source, Problem> {
-    const PLACES: &[(&str, Place)] = &[
-        ("base64", Place::Base64),
-        ("text", Place::Text),
-        ("url", Place::Url),
-        ("file", Place::File),
-    ];
-    source(at, PLACES, &[("application/pdf", "application/pdf")])
+    source(at, Place::TABLE, &[("application/pdf", "application/pdf")])
 }
 
 fn source(

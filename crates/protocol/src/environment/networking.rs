@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::read::{At, Object, Slot};
+use crate::read::At;
+use crate::words::words;
 use crate::{Problem, host, limits};
 
 /// What hands of an environment may reach.
@@ -36,26 +37,23 @@ pub(super) struct LimitedRequest {
     allow_package_managers: Option<bool>,
 }
 
-/// The kinds, as the word `type` gives them.
-#[derive(Clone, Copy)]
-enum Kind {
-    Unrestricted,
-    Limited,
+words! {
+    /// The kinds.
+    enum Kind {
+        Unrestricted = "unrestricted",
+        Limited = "limited",
+    }
 }
 
 impl NetworkingRequest {
     pub(super) fn parse(at: &At<'_>) -> Result<Self, Problem> {
-        const KINDS: &[(&str, Kind)] = &[
-            ("unrestricted", Kind::Unrestricted),
-            ("limited", Kind::Limited),
-        ];
         let mut object = at.object()?;
-        let request = match object.field("type").required()?.word(KINDS)? {
+        let request = match object.field("type").required()?.word(Kind::TABLE)? {
             Kind::Unrestricted => Self::Unrestricted,
             Kind::Limited => Self::Limited(LimitedRequest {
-                allowed_hosts: hosts(object.field("allowed_hosts"))?,
-                allow_mcp_servers: flag(&mut object, "allow_mcp_servers")?,
-                allow_package_managers: flag(&mut object, "allow_package_managers")?,
+                allowed_hosts: object.field("allowed_hosts").read(hosts)?,
+                allow_mcp_servers: object.field("allow_mcp_servers").read(At::boolean)?,
+                allow_package_managers: object.field("allow_package_managers").read(At::boolean)?,
             }),
         };
         object.finish()?;
@@ -83,17 +81,9 @@ impl NetworkingRequest {
     }
 }
 
-fn flag(object: &mut Object<'_>, name: &'static str) -> Result<Option<bool>, Problem> {
-    let at = object.field(name).optional();
-    at.map(|at| at.boolean()).transpose()
-}
-
-fn hosts(slot: Slot<'_>) -> Result<Option<Vec<String>>, Problem> {
-    let Some(at) = slot.optional() else {
-        return Ok(None);
-    };
+fn hosts(at: &At<'_>) -> Result<Vec<String>, Problem> {
     let items = at.items(0..=limits::ALLOWED_HOSTS)?;
-    items.iter().map(entry).collect::<Result<_, _>>().map(Some)
+    items.iter().map(entry).collect()
 }
 
 fn entry(at: &At<'_>) -> Result<String, Problem> {

@@ -10,6 +10,7 @@ use super::{Config, Environment, Networking, Packages, Scope};
 use crate::id::EnvironmentId;
 use crate::metadata::{self, EmptyValue, MetadataPatch};
 use crate::read::{At, Object, Patch, Slot};
+use crate::words::words;
 use crate::{ErrorCode, Metadata, Micros, Problem, limits};
 
 /// A checked request to create an environment.
@@ -29,7 +30,10 @@ impl CreateEnvironment {
         let name = name(&object.field("name").required()?)?;
         let description = description(&mut object)?;
         let metadata = metadata::create(object.field("metadata"))?;
-        let scope = scope(object.field("scope"))?.unwrap_or(Scope::Organization);
+        let scope = object
+            .field("scope")
+            .read(scope)?
+            .unwrap_or(Scope::Organization);
         let networking = networking(object.field("config"), ErrorCode::NotSupported)?;
         object.finish()?;
         Ok(Self {
@@ -74,12 +78,11 @@ impl UpdateEnvironment {
     /// Reads the body of `POST /v1/environments/{id}`.
     pub fn parse(body: &Value) -> Result<Self, Problem> {
         let mut object = At::root(body).object()?;
-        let new_name = object.field("name").optional();
         let update = Self {
-            name: new_name.map(|at| name(&at)).transpose()?,
+            name: object.field("name").read(name)?,
             description: description(&mut object)?,
             metadata: metadata::patch(object.field("metadata"), EmptyValue::Deletes)?,
-            scope: scope(object.field("scope"))?,
+            scope: object.field("scope").read(scope)?,
             networking: networking(object.field("config"), ErrorCode::InvalidConfigTypeChange)?,
         };
         object.finish()?;
@@ -115,25 +118,19 @@ impl UpdateEnvironment {
 }
 
 fn name(at: &At<'_>) -> Result<String, Problem> {
-    Ok(at.text(1..=limits::ENVIRONMENT_NAME)?.to_owned())
+    at.string(1..=limits::ENVIRONMENT_NAME)
 }
 
 fn description(object: &mut Object<'_>) -> Result<Patch<String>, Problem> {
     let patch = object.field("description").patch();
-    patch.try_map(|at| {
-        at.text(0..=limits::ENVIRONMENT_DESCRIPTION)
-            .map(str::to_owned)
-    })
+    patch.try_map(|at| at.string(0..=limits::ENVIRONMENT_DESCRIPTION))
 }
 
-fn scope(slot: Slot<'_>) -> Result<Option<Scope>, Problem> {
-    let Some(at) = slot.optional() else {
-        return Ok(None);
-    };
+fn scope(at: &At<'_>) -> Result<Scope, Problem> {
     if at.raw() == "account" {
         return Err(at.refuse("must be `organization`; `account` is not available to API keys"));
     }
-    at.word(&[("organization", Scope::Organization)]).map(Some)
+    at.word(Scope::TABLE)
 }
 
 fn over(request: Option<NetworkingRequest>, stored: Networking) -> Networking {
@@ -143,11 +140,12 @@ fn over(request: Option<NetworkingRequest>, stored: Networking) -> Networking {
     }
 }
 
-/// The kinds of configuration, as the word `type` gives them.
-#[derive(Clone, Copy)]
-enum Kind {
-    Cloud,
-    SelfHosted,
+words! {
+    /// The kinds of configuration.
+    enum Kind {
+        Cloud = "cloud",
+        SelfHosted = "self_hosted",
+    }
 }
 
 /// Reads `config`; `self_hosted` is refused with the given code.
@@ -155,13 +153,12 @@ fn networking(
     slot: Slot<'_>,
     self_hosted: ErrorCode,
 ) -> Result<Option<NetworkingRequest>, Problem> {
-    const KINDS: &[(&str, Kind)] = &[("cloud", Kind::Cloud), ("self_hosted", Kind::SelfHosted)];
     let Some(at) = slot.optional() else {
         return Ok(None);
     };
     let mut object = at.object()?;
     let kind = object.field("type").required()?;
-    match kind.word(KINDS)? {
+    match kind.word(Kind::TABLE)? {
         Kind::Cloud => {}
         Kind::SelfHosted if self_hosted == ErrorCode::NotSupported => {
             return Err(kind.problem(
@@ -173,10 +170,7 @@ fn networking(
             return Err(kind.problem(self_hosted, "must stay `cloud`; it never changes"));
         }
     }
-    let networking = object.field("networking").optional();
-    let networking = networking
-        .map(|at| NetworkingRequest::parse(&at))
-        .transpose()?;
+    let networking = object.field("networking").read(NetworkingRequest::parse)?;
     packages(object.field("packages"))?;
     object.finish()?;
     Ok(networking)

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Networking;
 use crate::id::EnvironmentId;
+use crate::words::words;
 use crate::{Metadata, Micros};
 
 /// An environment; many sessions may share one.
@@ -61,10 +62,10 @@ pub struct Packages {
     pub pip: Vec<String>,
 }
 
-/// Who sees an environment.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// Every key of this server.
-    Organization,
+words! {
+    /// Who sees an environment.
+    pub enum Scope {
+        /// Every key of this server.
+        Organization = "organization",
+    }
 }

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Body, Kind};
 use crate::id::ThreadId;
 
 /// Body of `agent.custom_tool_use`.
@@ -16,10 +15,4 @@ pub struct AgentCustomToolUse {
     /// The child thread of a copy on the primary's stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_thread_id: Option<ThreadId>,
-}
-
-impl Body for AgentCustomToolUse {
-    fn kind(&self) -> Kind {
-        Kind::AgentCustomToolUse
-    }
 }

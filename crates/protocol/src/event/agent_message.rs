@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Body, Kind};
 use crate::content::TextBlock;
 
 /// Body of `agent.message`.
@@ -10,10 +9,4 @@ use crate::content::TextBlock;
 pub struct AgentMessage {
     /// The response's text blocks, in order.
     pub content: Vec<TextBlock>,
-}
-
-impl Body for AgentMessage {
-    fn kind(&self) -> Kind {
-        Kind::AgentMessage
-    }
 }

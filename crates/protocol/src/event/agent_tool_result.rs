@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Body, Kind};
 use crate::{CallResult, content::Block, id::EventId};
 
 /// Body of `agent.tool_result`.
@@ -24,11 +23,5 @@ impl AgentToolResult {
             content: result.content,
             is_error: result.is_error,
         }
-    }
-}
-
-impl Body for AgentToolResult {
-    fn kind(&self) -> Kind {
-        Kind::AgentToolResult
     }
 }

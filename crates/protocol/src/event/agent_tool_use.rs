@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Body, Kind};
-use crate::{agent::tools::Policy, id::ThreadId};
+use crate::{agent::tools::Policy, id::ThreadId, words::words};
 
 /// Body of `agent.tool_use`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -23,22 +22,16 @@ pub struct AgentToolUse {
     pub session_thread_id: Option<ThreadId>,
 }
 
-impl Body for AgentToolUse {
-    fn kind(&self) -> Kind {
-        Kind::AgentToolUse
+words! {
+    /// What becomes of a call.
+    pub enum Permission {
+        /// It runs.
+        Allow = "allow",
+        /// It waits for a `user.tool_confirmation`.
+        Ask = "ask",
+        /// It never runs.
+        Deny = "deny",
     }
-}
-
-/// What becomes of a call.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Permission {
-    /// It runs.
-    Allow,
-    /// It waits for a `user.tool_confirmation`.
-    Ask,
-    /// It never runs.
-    Deny,
 }
 
 /// Which policy decided, and how.

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Body, Kind};
+use super::{Body as _, Kind};
 use crate::content::{Block, TextBlock};
 use crate::id::{EventId, ThreadId};
+use crate::words::words;
 
 /// An event of a client, checked as far as it can be without the session's state.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,14 +74,14 @@ pub struct UserToolConfirmation {
     pub deny_message: Option<String>,
 }
 
-/// The answer to a call that asks.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Confirmation {
-    /// Run it.
-    Allow,
-    /// Do not.
-    Deny,
+words! {
+    /// The answer to a call that asks.
+    pub enum Confirmation {
+        /// Run it.
+        Allow = "allow",
+        /// Do not.
+        Deny = "deny",
+    }
 }
 
 /// Body of `user.custom_tool_result`.
@@ -102,22 +103,3 @@ pub struct SystemMessage {
     /// Text alone; never empty.
     pub content: Vec<TextBlock>,
 }
-
-/// Gives bodies their types.
-macro_rules! bodies {
-    ($($name:ident),*) => {
-        $(impl Body for $name {
-            fn kind(&self) -> Kind {
-                Kind::$name
-            }
-        })*
-    };
-}
-
-bodies!(
-    UserMessage,
-    UserInterrupt,
-    UserToolConfirmation,
-    UserCustomToolResult,
-    SystemMessage
-);

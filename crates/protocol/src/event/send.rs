@@ -6,30 +6,22 @@ use super::client::{
 };
 use crate::id::{EventId, ThreadId};
 use crate::read::{At, Object, Slot};
+use crate::words::words;
 use crate::{ErrorCode, Problem, content, limits};
 use serde_json::Value;
 
-/// The types that clients send.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Sent {
-    Message,
-    Interrupt,
-    Confirmation,
-    CustomToolResult,
-    ToolResult,
-    DefineOutcome,
-    System,
+words! {
+    /// The types that clients send.
+    enum Sent {
+        Message = "user.message",
+        Interrupt = "user.interrupt",
+        Confirmation = "user.tool_confirmation",
+        CustomToolResult = "user.custom_tool_result",
+        ToolResult = "user.tool_result",
+        DefineOutcome = "user.define_outcome",
+        System = "system.message",
+    }
 }
-
-const SENT: &[(&str, Sent)] = &[
-    ("user.message", Sent::Message),
-    ("user.interrupt", Sent::Interrupt),
-    ("user.tool_confirmation", Sent::Confirmation),
-    ("user.custom_tool_result", Sent::CustomToolResult),
-    ("user.tool_result", Sent::ToolResult),
-    ("user.define_outcome", Sent::DefineOutcome),
-    ("system.message", Sent::System),
-];
 
 const INITIAL: &[(&str, Sent)] = &[
     ("user.message", Sent::Message),
@@ -47,7 +39,7 @@ pub fn parse_send(body: &Value) -> Result<Vec<ClientEvent>, Problem> {
     let items = events.items(1..=limits::EVENTS)?;
     let events = items
         .iter()
-        .map(|at| one(at, SENT))
+        .map(|at| one(at, Sent::TABLE))
         .collect::<Result<Vec<_>, _>>()?;
     check_system_message(&items, &events)?;
     Ok(events)
@@ -73,7 +65,7 @@ fn one(at: &At<'_>, allowed: &[(&str, Sent)]) -> Result<ClientEvent, Problem> {
             content: content::message(&object.field("content").required()?)?,
         }),
         Sent::Interrupt => ClientEvent::UserInterrupt(UserInterrupt {
-            session_thread_id: thread(object.field("session_thread_id"))?,
+            session_thread_id: object.field("session_thread_id").read(thread)?,
         }),
         Sent::Confirmation => confirmation(&mut object)?,
         Sent::CustomToolResult => custom_tool_result(&mut object)?,
@@ -91,14 +83,10 @@ fn one(at: &At<'_>, allowed: &[(&str, Sent)]) -> Result<ClientEvent, Problem> {
     Ok(event)
 }
 
-fn thread(slot: Slot<'_>) -> Result<Option<ThreadId>, Problem> {
-    slot.optional()
-        .map(|at| {
-            at.any_text()?
-                .parse()
-                .map_err(|_| at.refuse("no thread of this id in the session"))
-        })
-        .transpose()
+fn thread(at: &At<'_>) -> Result<ThreadId, Problem> {
+    at.any_text()?
+        .parse()
+        .map_err(|_| at.refuse("no thread of this id in the session"))
 }
 
 /// Reads the id of a call; another form of id names no call, so it is refused as an unknown one.
@@ -109,10 +97,11 @@ fn call(at: &At<'_>) -> Result<EventId, Problem> {
 }
 
 fn confirmation(object: &mut Object<'_>) -> Result<ClientEvent, Problem> {
-    const ANSWERS: &[(&str, Confirmation)] =
-        &[("allow", Confirmation::Allow), ("deny", Confirmation::Deny)];
     let tool_use_id = call(&object.field("tool_use_id").required()?)?;
-    let result = object.field("result").required()?.word(ANSWERS)?;
+    let result = object
+        .field("result")
+        .required()?
+        .word(Confirmation::TABLE)?;
     let deny_message = object.field("deny_message").optional();
     if let (Some(at), Confirmation::Allow) = (&deny_message, result) {
         return Err(at.refuse("is only allowed when `result` is `deny`"));
@@ -121,19 +110,17 @@ fn confirmation(object: &mut Object<'_>) -> Result<ClientEvent, Problem> {
         tool_use_id,
         result,
         deny_message: deny_message
-            .map(|at| at.text(0..=limits::TOOL_OUTPUT).map(str::to_owned))
+            .map(|at| at.string(0..=limits::TOOL_OUTPUT))
             .transpose()?,
     }))
 }
 
 fn custom_tool_result(object: &mut Object<'_>) -> Result<ClientEvent, Problem> {
     let custom_tool_use_id = call(&object.field("custom_tool_use_id").required()?)?;
-    let content = object.field("content").optional();
-    let is_error = object.field("is_error").optional();
     Ok(ClientEvent::UserCustomToolResult(UserCustomToolResult {
         custom_tool_use_id,
-        content: content.map(|at| content::result(&at)).transpose()?,
-        is_error: is_error.map(|at| at.boolean()).transpose()?,
+        content: object.field("content").read(content::result)?,
+        is_error: object.field("is_error").read(At::boolean)?,
     }))
 }
 

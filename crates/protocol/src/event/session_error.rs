@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Body, Kind};
-
 /// Body of `session.error`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct SessionError {
@@ -21,12 +19,6 @@ impl SessionError {
                 retry_status,
             },
         }
-    }
-}
-
-impl Body for SessionError {
-    fn kind(&self) -> Kind {
-        Kind::SessionError
     }
 }
 

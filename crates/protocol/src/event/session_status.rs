@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Body, Kind, StopDetails, StopReason};
+use super::{StopDetails, StopReason};
 
 /// Body of `session.status_running`: nothing.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -24,28 +24,4 @@ pub struct StatusIdle {
     /// More on a refusal; null otherwise.
     #[serde(default)]
     pub stop_details: Option<StopDetails>,
-}
-
-impl Body for StatusRunning {
-    fn kind(&self) -> Kind {
-        Kind::SessionStatusRunning
-    }
-}
-
-impl Body for StatusRescheduled {
-    fn kind(&self) -> Kind {
-        Kind::SessionStatusRescheduled
-    }
-}
-
-impl Body for StatusTerminated {
-    fn kind(&self) -> Kind {
-        Kind::SessionStatusTerminated
-    }
-}
-
-impl Body for StatusIdle {
-    fn kind(&self) -> Kind {
-        Kind::SessionStatusIdle
-    }
 }

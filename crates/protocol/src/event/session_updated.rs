@@ -1,8 +1,7 @@
 //! `session.updated`: what an update changed.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use super::{Body, Kind};
 use crate::{Metadata, session::AgentSnapshot};
 
 /// Body of `session.updated`: only what changed is there.
@@ -17,19 +16,8 @@ pub struct SessionUpdated {
     /// The new title; the inner `None` is sent as null: the title was cleared.
     #[serde(
         default,
-        deserialize_with = "there",
+        deserialize_with = "crate::read::there",
         skip_serializing_if = "Option::is_none"
     )]
     pub title: Option<Option<String>>,
-}
-
-/// Keeps a null apart from an absent field.
-fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
-}
-
-impl Body for SessionUpdated {
-    fn kind(&self) -> Kind {
-        Kind::SessionUpdated
-    }
 }

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Body, Kind};
 use crate::session::Usage;
 
 /// Body of `session.usage`.
@@ -23,11 +22,5 @@ impl SessionUsage {
             usage,
             budget: None,
         }
-    }
-}
-
-impl Body for SessionUsage {
-    fn kind(&self) -> Kind {
-        Kind::SessionUsage
     }
 }

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Body, Kind};
 use crate::{agent::Speed, id::EventId};
 
 /// Body of `span.model_request_start`: nothing.
@@ -34,16 +33,4 @@ pub struct ModelUsage {
     /// The speed it ran at; only where fast mode is in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
-}
-
-impl Body for ModelRequestStart {
-    fn kind(&self) -> Kind {
-        Kind::SpanModelRequestStart
-    }
-}
-
-impl Body for ModelRequestEnd {
-    fn kind(&self) -> Kind {
-        Kind::SpanModelRequestEnd
-    }
 }

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Body, Kind, StopDetails, StopReason};
+use super::{StopDetails, StopReason};
 use crate::id::ThreadId;
 
 /// Declares the bodies that only name the thread.
 macro_rules! named {
-    ($($name:ident, $kind:ident, $word:literal;)*) => {
+    ($($name:ident, $word:literal;)*) => {
         $(
             #[doc = concat!("Body of `", $word, "`.")]
             #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -18,19 +18,14 @@ macro_rules! named {
                 pub agent_name: String,
             }
 
-            impl Body for $name {
-                fn kind(&self) -> Kind {
-                    Kind::$kind
-                }
-            }
         )*
     };
 }
 
 named! {
-    ThreadRunning, SessionThreadStatusRunning, "session.thread_status_running";
-    ThreadRescheduled, SessionThreadStatusRescheduled, "session.thread_status_rescheduled";
-    ThreadTerminated, SessionThreadStatusTerminated, "session.thread_status_terminated";
+    ThreadRunning, "session.thread_status_running";
+    ThreadRescheduled, "session.thread_status_rescheduled";
+    ThreadTerminated, "session.thread_status_terminated";
 }
 
 /// Body of `session.thread_status_idle`.
@@ -45,10 +40,4 @@ pub struct ThreadIdle {
     /// More on a refusal; null otherwise.
     #[serde(default)]
     pub stop_details: Option<StopDetails>,
-}
-
-impl Body for ThreadIdle {
-    fn kind(&self) -> Kind {
-        Kind::SessionThreadStatusIdle
-    }
 }

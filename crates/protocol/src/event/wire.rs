@@ -5,7 +5,13 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::Kind;
+use super::{
+    AgentCustomToolUse, AgentMessage, AgentThinking, AgentToolResult, AgentToolUse, Kind,
+    ModelRequestEnd, ModelRequestStart, SessionDeleted, SessionError, SessionUpdated, SessionUsage,
+    StatusIdle, StatusRescheduled, StatusRunning, StatusTerminated, SystemMessage, ThreadIdle,
+    ThreadRescheduled, ThreadRunning, ThreadTerminated, UserCustomToolResult, UserInterrupt,
+    UserMessage, UserToolConfirmation,
+};
 use crate::{Micros, id::EventId};
 
 /// The fields of an event besides `id`, `type` and `processed_at`.
@@ -14,18 +20,51 @@ pub trait Body: Serialize {
     fn kind(&self) -> Kind;
 
     /// Serializes to compact JSON: once, then keep it.
+    #[expect(
+        clippy::expect_used,
+        reason = "bodies are structs with text keys and plain numbers; nothing in them can fail"
+    )]
     fn to_raw(&self) -> Box<RawValue> {
-        raw(self)
+        to_raw_value(self).expect("a body serializes")
     }
 }
 
-/// Serializes what cannot fail to.
-#[expect(
-    clippy::expect_used,
-    reason = "bodies are structs with text keys and finite numbers; nothing in them can fail"
-)]
-pub(super) fn raw(body: &(impl Serialize + ?Sized)) -> Box<RawValue> {
-    to_raw_value(body).expect("a body serializes")
+/// Gives bodies their types, each once.
+macro_rules! bodies {
+    ($($body:ident => $kind:ident,)*) => {
+        $(impl Body for $body {
+            fn kind(&self) -> Kind {
+                Kind::$kind
+            }
+        })*
+    };
+}
+
+bodies! {
+    UserMessage => UserMessage,
+    UserInterrupt => UserInterrupt,
+    UserToolConfirmation => UserToolConfirmation,
+    UserCustomToolResult => UserCustomToolResult,
+    SystemMessage => SystemMessage,
+    AgentMessage => AgentMessage,
+    AgentThinking => AgentThinking,
+    AgentToolUse => AgentToolUse,
+    AgentToolResult => AgentToolResult,
+    AgentCustomToolUse => AgentCustomToolUse,
+    StatusRunning => SessionStatusRunning,
+    StatusRescheduled => SessionStatusRescheduled,
+    StatusTerminated => SessionStatusTerminated,
+    StatusIdle => SessionStatusIdle,
+    SessionUpdated => SessionUpdated,
+    SessionDeleted => SessionDeleted,
+    SessionError => SessionError,
+    SessionUsage => SessionUsage,
+    ThreadRunning => SessionThreadStatusRunning,
+    ThreadRescheduled => SessionThreadStatusRescheduled,
+    ThreadTerminated => SessionThreadStatusTerminated,
+    ThreadIdle => SessionThreadStatusIdle,
+    ModelRequestStart => SpanModelRequestStart,
+    ModelRequestEnd => SpanModelRequestEnd,
 }
 
 /// Makes the wire form of a stored event: `id`, `type` and `processed_at`, then the body's fields.

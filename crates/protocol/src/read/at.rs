@@ -91,6 +91,11 @@ impl<'a> At<'a> {
         )))
     }
 
+    /// Reads text of so many characters and keeps it.
+    pub fn string(&self, bounds: RangeInclusive<usize>) -> Result<String, Problem> {
+        self.text(bounds).map(str::to_owned)
+    }
+
     /// Reads a whole number within bounds.
     pub fn int(&self, bounds: RangeInclusive<i64>) -> Result<i64, Problem> {
         let (min, max) = (bounds.start(), bounds.end());
@@ -122,7 +127,7 @@ impl<'a> At<'a> {
             .ok_or_else(|| {
                 self.refuse(format_args!(
                     "must be {}, not `{}`",
-                    words(table.iter().map(|(word, _)| *word)),
+                    or(table.iter().map(|(word, _)| *word)),
                     excerpt(text)
                 ))
             })
@@ -205,7 +210,7 @@ fn kind(value: &Value) -> &'static str {
 }
 
 /// Lists words for a person: `a`, `b` or `c`.
-pub(crate) fn words<'w>(words: impl Iterator<Item = &'w str>) -> String {
+pub(crate) fn or<'w>(words: impl Iterator<Item = &'w str>) -> String {
     let quoted: Vec<String> = words.map(|word| format!("`{word}`")).collect();
     match quoted.as_slice() {
         [] => "absent".to_owned(),

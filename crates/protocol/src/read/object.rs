@@ -42,7 +42,7 @@ impl<'a> Object<'a> {
         let Some(first) = unknown.first() else {
             return Ok(());
         };
-        let known = at::words(self.known.iter().copied());
+        let known = at::or(self.known.iter().copied());
         let more = match unknown.len() {
             1 => String::new(),
             count => format!(" (and {} more)", count - 1),
@@ -73,7 +73,7 @@ pub enum Patch<T> {
 }
 
 impl<T> Patch<T> {
-    /// Converts the new value.
+    /// Converts the new value, if there is one.
     pub fn try_map<U>(
         self,
         with: impl FnOnce(T) -> Result<U, Problem>,
@@ -114,6 +114,14 @@ impl<'a> Slot<'a> {
             Patch::Keep | Patch::Clear => None,
             Patch::Set(at) => Some(at),
         }
+    }
+
+    /// Reads the value with `with`; absent and null are both nothing.
+    pub fn read<T>(
+        self,
+        with: impl FnOnce(&At<'a>) -> Result<T, Problem>,
+    ) -> Result<Option<T>, Problem> {
+        self.optional().map(|at| with(&at)).transpose()
     }
 
     /// Returns the value if it was sent; null is refused because the field cannot be cleared.

@@ -1,6 +1,6 @@
 //! The agent of a session: a copy, with the session's overrides.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
 use serde_json::Value;
 
 use super::Overrides;
@@ -73,43 +73,21 @@ impl AgentSnapshot {
 
     /// Returns the agent of a thread: the same without the roster.
     pub fn thread_agent(&self) -> ThreadAgent {
-        ThreadAgent {
-            id: self.id,
-            description: self.description.clone(),
-            execution_identity: self.execution_identity.clone(),
-            mcp_servers: self.mcp_servers.clone(),
-            model: self.model.clone(),
-            name: self.name.clone(),
-            skills: self.skills.clone(),
-            system: self.system.clone(),
-            tools: self.tools.clone(),
-            version: self.version,
-        }
+        ThreadAgent(self.clone())
     }
 }
 
-/// What a thread runs.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(tag = "type", rename = "agent")]
-pub struct ThreadAgent {
-    /// The agent it was copied from.
-    pub id: AgentId,
-    /// What it does, for people.
-    pub description: Option<String>,
-    /// Who its runs act as; stored and shown.
-    pub execution_identity: ExecutionIdentity,
-    /// Always empty: this server does not reach MCP servers yet.
-    pub mcp_servers: Vec<Value>,
-    /// The model, resolved.
-    pub model: Model,
-    /// What people call it.
-    pub name: String,
-    /// Always empty: this server has no skills yet.
-    pub skills: Vec<Value>,
-    /// The system prompt.
-    pub system: Option<String>,
-    /// The tools, resolved.
-    pub tools: Tools,
-    /// The version it was copied from.
-    pub version: u32,
+/// What a thread runs: shown like the session's agent, but without `multiagent`.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(transparent)]
+pub struct ThreadAgent(pub AgentSnapshot);
+
+impl Serialize for ThreadAgent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serde_json::to_value(&self.0).map_err(S::Error::custom)?;
+        if let Some(fields) = fields.as_object_mut() {
+            fields.shift_remove("multiagent");
+        }
+        fields.serialize(serializer)
+    }
 }

@@ -31,7 +31,7 @@ impl Overrides {
         let tools = object.field("tools").patch();
         let overrides = Self {
             model,
-            system: system.try_map(|at| at.text(0..=limits::SYSTEM).map(str::to_owned))?,
+            system: system.try_map(|at| at.string(0..=limits::SYSTEM))?,
             tools: tools.try_map(|at| Tools::parse(&at))?,
         };
         agent::refuse_later_parts(object)?;

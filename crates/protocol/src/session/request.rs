@@ -6,6 +6,7 @@ use super::Overrides;
 use crate::event::{self, ClientEvent};
 use crate::id::{AgentId, EnvironmentId};
 use crate::read::{At, Object};
+use crate::words::words;
 use crate::{ErrorCode, Metadata, Problem, limits, metadata};
 
 /// A checked request to create a session.
@@ -34,11 +35,12 @@ pub struct AgentRef {
     pub overrides: Overrides,
 }
 
-/// The object forms of `agent`, as the word `type` gives them.
-#[derive(Clone, Copy)]
-enum Form {
-    Plain,
-    Overrides,
+words! {
+    /// The object forms of `agent`.
+    enum Form {
+        Plain = "agent",
+        Overrides = "agent_with_overrides",
+    }
 }
 
 impl CreateSession {
@@ -47,13 +49,11 @@ impl CreateSession {
         let mut object = At::root(body).object()?;
         let agent = AgentRef::parse(&object.field("agent").required()?)?;
         let environment = object.field("environment_id").required()?;
-        let title = object.field("title").optional();
+        let title = object.field("title");
         let create = Self {
             agent,
             environment_id: environment.id(ErrorCode::EnvironmentNotFound, "environment")?,
-            title: title
-                .map(|at| at.text(0..=limits::TITLE).map(str::to_owned))
-                .transpose()?,
+            title: title.read(|at| at.string(0..=limits::TITLE))?,
             metadata: metadata::create(object.field("metadata"))?,
             initial_events: event::parse_initial(object.field("initial_events"))?,
         };
@@ -67,10 +67,6 @@ impl CreateSession {
 
 impl AgentRef {
     fn parse(at: &At<'_>) -> Result<Self, Problem> {
-        const FORMS: &[(&str, Form)] = &[
-            ("agent", Form::Plain),
-            ("agent_with_overrides", Form::Overrides),
-        ];
         if at.raw().is_string() {
             return Ok(Self {
                 id: at.id(ErrorCode::NotFound, "agent")?,
@@ -82,7 +78,7 @@ impl AgentRef {
             return Err(at.refuse("must be an agent id or an object with `type` and `id`"));
         }
         let mut object = at.object()?;
-        let form = object.field("type").required()?.word(FORMS)?;
+        let form = object.field("type").required()?.word(Form::TABLE)?;
         let agent = Self {
             id: object
                 .field("id")
@@ -100,9 +96,7 @@ impl AgentRef {
 }
 
 fn version(object: &mut Object<'_>) -> Result<Option<u32>, Problem> {
-    let Some(at) = object.field("version").optional() else {
-        return Ok(None);
-    };
-    let version = at.int(1..=i64::from(u32::MAX))?;
-    Ok(u32::try_from(version).ok())
+    let version = object.field("version");
+    let version = version.read(|at| at.int(1..=i64::from(u32::MAX)))?;
+    Ok(version.and_then(|version| u32::try_from(version).ok()))
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{AgentSnapshot, Usage};
 use crate::id::{EnvironmentId, SessionId};
+use crate::words::words;
 use crate::{Metadata, Micros};
 
 /// A session; everything in it is the fold of its log.
@@ -45,37 +46,17 @@ pub struct Session {
     pub vault_ids: Vec<String>,
 }
 
-/// What a session or thread does.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// It waits for input.
-    Idle,
-    /// It works.
-    Running,
-    /// It will try again by itself.
-    Rescheduling,
-    /// It is over.
-    Terminated,
-}
-
-impl Status {
-    /// The words of the wire, for filters.
-    pub const TABLE: &'static [(&'static str, Self)] = &[
-        ("rescheduling", Self::Rescheduling),
-        ("running", Self::Running),
-        ("idle", Self::Idle),
-        ("terminated", Self::Terminated),
-    ];
-
-    /// Returns the word of the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Running => "running",
-            Self::Rescheduling => "rescheduling",
-            Self::Terminated => "terminated",
-        }
+words! {
+    /// What a session or thread does.
+    pub enum Status {
+        /// It waits for input.
+        Idle = "idle",
+        /// It works.
+        Running = "running",
+        /// It will try again by itself.
+        Rescheduling = "rescheduling",
+        /// It is over.
+        Terminated = "terminated",
     }
 }
 

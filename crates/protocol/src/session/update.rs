@@ -24,7 +24,7 @@ impl UpdateSession {
         let mut object = At::root(body).object()?;
         let title = object.field("title").patch();
         let update = Self {
-            title: title.try_map(|at| at.text(0..=limits::TITLE).map(str::to_owned))?,
+            title: title.try_map(|at| at.string(0..=limits::TITLE))?,
             metadata: metadata::patch(object.field("metadata"), EmptyValue::Kept)?,
             tools: tools(object.field("agent"))?,
         };

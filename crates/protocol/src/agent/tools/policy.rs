@@ -1,36 +1,28 @@
 //! Permission policies, the built-in tools, and what a call needs before it may run.
 
-use serde::{Deserialize, Serialize};
-
 use crate::Problem;
-use crate::read::{At, Slot};
+use crate::read::At;
+use crate::words::words;
 
-/// When a call of a built-in tool may run.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Policy {
-    /// At once.
-    #[default]
-    AlwaysAllow,
-    /// When the client says so.
-    AlwaysAsk,
-    /// As a judgement of each call says.
-    Auto,
+words! {
+    /// When a call of a built-in tool may run.
+    #[derive(Default)]
+    #[serde(tag = "type")]
+    pub enum Policy {
+        /// At once.
+        #[default]
+        AlwaysAllow = "always_allow",
+        /// When the client says so.
+        AlwaysAsk = "always_ask",
+        /// As a judgement of each call says.
+        Auto = "auto",
+    }
 }
 
 impl Policy {
-    pub(super) fn parse(slot: Slot<'_>) -> Result<Option<Self>, Problem> {
-        slot.optional().map(|at| Self::parse_at(&at)).transpose()
-    }
-
-    fn parse_at(at: &At<'_>) -> Result<Self, Problem> {
-        const POLICIES: &[(&str, Policy)] = &[
-            ("always_allow", Policy::AlwaysAllow),
-            ("always_ask", Policy::AlwaysAsk),
-            ("auto", Policy::Auto),
-        ];
+    pub(super) fn parse(at: &At<'_>) -> Result<Self, Problem> {
         let mut object = at.object()?;
-        let policy = object.field("type").required()?.word(POLICIES)?;
+        let policy = object.field("type").required()?.word(Self::TABLE)?;
         object.finish()?;
         Ok(policy)
     }
@@ -52,67 +44,29 @@ pub enum Gate {
     Unknown,
 }
 
-/// A tool of the agent toolset.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Builtin {
-    /// A persistent shell.
-    Bash,
-    /// Reads a file.
-    Read,
-    /// Writes a file.
-    Write,
-    /// Replaces text in a file.
-    Edit,
-    /// Finds files by name.
-    Glob,
-    /// Finds lines by pattern.
-    Grep,
-    /// Fetches a page.
-    WebFetch,
-    /// Searches the web.
-    WebSearch,
+words! {
+    /// A tool of the agent toolset, in the order it is offered.
+    pub enum Builtin {
+        /// A persistent shell.
+        Bash = "bash",
+        /// Reads a file.
+        Read = "read",
+        /// Writes a file.
+        Write = "write",
+        /// Replaces text in a file.
+        Edit = "edit",
+        /// Finds files by name.
+        Glob = "glob",
+        /// Finds lines by pattern.
+        Grep = "grep",
+        /// Fetches a page.
+        WebFetch = "web_fetch",
+        /// Searches the web.
+        WebSearch = "web_search",
+    }
 }
 
 impl Builtin {
-    /// Every tool, in the order it is offered.
-    pub const ALL: [Self; 8] = [
-        Self::Bash,
-        Self::Read,
-        Self::Write,
-        Self::Edit,
-        Self::Glob,
-        Self::Grep,
-        Self::WebFetch,
-        Self::WebSearch,
-    ];
-
-    /// The words of the wire.
-    pub const TABLE: &'static [(&'static str, Self)] = &[
-        ("bash", Self::Bash),
-        ("read", Self::Read),
-        ("write", Self::Write),
-        ("edit", Self::Edit),
-        ("glob", Self::Glob),
-        ("grep", Self::Grep),
-        ("web_fetch", Self::WebFetch),
-        ("web_search", Self::WebSearch),
-    ];
-
-    /// Returns the name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Bash => "bash",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Edit => "edit",
-            Self::Glob => "glob",
-            Self::Grep => "grep",
-            Self::WebFetch => "web_fetch",
-            Self::WebSearch => "web_search",
-        }
-    }
-
     /// Reads a name; `None` if it is not that of a built-in tool.
     pub fn parse(name: &str) -> Option<Self> {
         Self::TABLE

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::{
     policy::{Builtin, Policy},
     url_sources::UrlSources,
-    web::{FetchSettings, SearchSettings, Settings, UserLocation},
+    web::WebSettings,
 };
 use crate::Problem;
-use crate::read::{At, Object, Slot};
+use crate::read::{At, Object};
 
 /// The entry of the built-in tools, resolved.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -39,7 +39,6 @@ impl Default for DefaultConfig {
 
 /// The entry of one tool, resolved.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(from = "Flat")]
 pub struct ToolConfig {
     /// The tool again.
     #[serde(rename = "type")]
@@ -50,66 +49,18 @@ pub struct ToolConfig {
     pub enabled: bool,
     /// When its calls may run.
     pub permission_policy: Policy,
-    /// What only this tool has.
+    /// What only the web tools have.
     #[serde(flatten)]
-    pub settings: Settings,
-}
-
-/// A stored entry with the settings of all tools side by side.
-#[derive(Deserialize)]
-struct Flat {
-    name: Builtin,
-    enabled: bool,
-    permission_policy: Policy,
-    #[serde(default)]
-    allowed_domains: Option<Vec<String>>,
-    #[serde(default)]
-    blocked_domains: Option<Vec<String>>,
-    #[serde(default)]
-    max_content_tokens: Option<i64>,
-    #[serde(default)]
-    url_sources: Option<UrlSources>,
-    #[serde(default)]
-    user_location: Option<UserLocation>,
-}
-
-impl From<Flat> for ToolConfig {
-    fn from(flat: Flat) -> Self {
-        let settings = match flat.name {
-            Builtin::WebFetch => Settings::Fetch(FetchSettings {
-                allowed_domains: flat.allowed_domains,
-                blocked_domains: flat.blocked_domains,
-                max_content_tokens: flat.max_content_tokens,
-                url_sources: flat.url_sources,
-            }),
-            Builtin::WebSearch => Settings::Search(SearchSettings {
-                allowed_domains: flat.allowed_domains,
-                blocked_domains: flat.blocked_domains,
-                user_location: flat.user_location,
-            }),
-            Builtin::Bash
-            | Builtin::Read
-            | Builtin::Write
-            | Builtin::Edit
-            | Builtin::Glob
-            | Builtin::Grep => Settings::None {},
-        };
-        Self {
-            kind: flat.name,
-            name: flat.name,
-            enabled: flat.enabled,
-            permission_policy: flat.permission_policy,
-            settings,
-        }
-    }
+    pub web: WebSettings,
 }
 
 impl AgentToolset {
     pub(super) fn parse(object: &mut Object<'_>) -> Result<Self, Problem> {
-        let default_config = default_config(object.field("default_config"))?;
+        let default_config = object.field("default_config").read(default_config)?;
+        let default_config = default_config.unwrap_or_default();
         let mut configs: Vec<ToolConfig> = Vec::new();
         if let Some(at) = object.field("configs").optional() {
-            for item in at.items(0..=Builtin::ALL.len())? {
+            for item in at.items(0..=Builtin::TABLE.len())? {
                 let config = config(&item, default_config)?;
                 if configs.iter().any(|other| other.name == config.name) {
                     return Err(item.refuse(format_args!(
@@ -138,34 +89,23 @@ impl AgentToolset {
     }
 
     pub(super) fn url_sources(&self) -> Option<&UrlSources> {
-        self.configs
-            .iter()
-            .find_map(|config| match &config.settings {
-                Settings::Fetch(fetch) => fetch.url_sources.as_ref(),
-                Settings::Search(_) | Settings::None {} => None,
-            })
+        let mut configs = self.configs.iter();
+        configs.find_map(|config| config.web.url_sources.as_ref()?.as_ref())
     }
 }
 
-fn default_config(slot: Slot<'_>) -> Result<DefaultConfig, Problem> {
-    let defaults = DefaultConfig::default();
-    let Some(at) = slot.optional() else {
-        return Ok(defaults);
-    };
+fn default_config(at: &At<'_>) -> Result<DefaultConfig, Problem> {
     let mut object = at.object()?;
-    let config = switch(&mut object, defaults)?;
+    let config = switch(&mut object, DefaultConfig::default())?;
     object.finish()?;
     Ok(config)
 }
 
 fn switch(object: &mut Object<'_>, defaults: DefaultConfig) -> Result<DefaultConfig, Problem> {
-    let enabled = object.field("enabled").optional();
-    let policy = Policy::parse(object.field("permission_policy"))?;
+    let enabled = object.field("enabled").read(At::boolean)?;
+    let policy = object.field("permission_policy").read(Policy::parse)?;
     Ok(DefaultConfig {
-        enabled: enabled
-            .map(|at| at.boolean())
-            .transpose()?
-            .unwrap_or(defaults.enabled),
+        enabled: enabled.unwrap_or(defaults.enabled),
         permission_policy: policy.unwrap_or(defaults.permission_policy),
     })
 }
@@ -182,13 +122,13 @@ fn config(at: &At<'_>, defaults: DefaultConfig) -> Result<ToolConfig, Problem> {
         )));
     }
     let resolved = switch(&mut object, defaults)?;
-    let settings = Settings::parse(name, &mut object)?;
+    let web = WebSettings::parse(name, &mut object)?;
     object.finish()?;
     Ok(ToolConfig {
         kind: name,
         name,
         enabled: resolved.enabled,
         permission_policy: resolved.permission_policy,
-        settings,
+        web,
     })
 }

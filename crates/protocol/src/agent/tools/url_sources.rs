@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::read::{At, Slot};
+use crate::read::At;
+use crate::words::words;
 use crate::{Problem, limits};
 
 /// Which sources give addresses; null means all of that source.
@@ -44,32 +45,34 @@ pub struct ToolReference {
     pub name: String,
 }
 
-/// Whether user messages give addresses.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum UserInput {
-    /// They do.
-    All,
-    /// They do not.
-    None,
+words! {
+    /// Whether user messages give addresses.
+    #[serde(tag = "type")]
+    pub enum UserInput {
+        /// They do.
+        All = "all",
+        /// They do not.
+        None = "none",
+    }
 }
 
-/// The kinds of filter, as the word `type` gives them.
-#[derive(Clone, Copy)]
-enum Kind {
-    All,
-    None,
-    Only,
-    Except,
+words! {
+    /// The kinds of filter.
+    enum Kind {
+        All = "all",
+        None = "none",
+        Only = "only",
+        Except = "except",
+    }
 }
 
 impl UrlSources {
     pub(super) fn parse(at: &At<'_>) -> Result<Self, Problem> {
         let mut object = at.object()?;
         let sources = Self {
-            client_tool_results: filter(object.field("client_tool_results"))?,
-            server_tool_results: filter(object.field("server_tool_results"))?,
-            user_input: user_input(object.field("user_input"))?,
+            client_tool_results: object.field("client_tool_results").read(filter)?,
+            server_tool_results: object.field("server_tool_results").read(filter)?,
+            user_input: object.field("user_input").read(user_input)?,
         };
         object.finish()?;
         let nothing = Self {
@@ -122,25 +125,15 @@ impl ToolFilter {
     }
 }
 
-fn filter(slot: Slot<'_>) -> Result<Option<ToolFilter>, Problem> {
-    const SHORT: &[(&str, Kind)] = &[("all", Kind::All), ("none", Kind::None)];
-    const KINDS: &[(&str, Kind)] = &[
-        ("all", Kind::All),
-        ("none", Kind::None),
-        ("only", Kind::Only),
-        ("except", Kind::Except),
-    ];
-    let Some(at) = slot.optional() else {
-        return Ok(None);
-    };
+fn filter(at: &At<'_>) -> Result<ToolFilter, Problem> {
     if at.raw().is_string() {
-        return match at.word(SHORT)? {
-            Kind::None => Ok(Some(ToolFilter::None)),
-            Kind::All | Kind::Only | Kind::Except => Ok(Some(ToolFilter::All)),
-        };
+        return Ok(match at.word(UserInput::TABLE)? {
+            UserInput::All => ToolFilter::All,
+            UserInput::None => ToolFilter::None,
+        });
     }
     let mut object = at.object()?;
-    let filter = match object.field("type").required()?.word(KINDS)? {
+    let filter = match object.field("type").required()?.word(Kind::TABLE)? {
         Kind::All => ToolFilter::All,
         Kind::None => ToolFilter::None,
         Kind::Only => ToolFilter::Only {
@@ -151,7 +144,7 @@ fn filter(slot: Slot<'_>) -> Result<Option<ToolFilter>, Problem> {
         },
     };
     object.finish()?;
-    Ok(Some(filter))
+    Ok(filter)
 }
 
 fn references(at: &At<'_>) -> Result<Vec<ToolReference>, Problem> {
@@ -175,16 +168,12 @@ fn references(at: &At<'_>) -> Result<Vec<ToolReference>, Problem> {
     Ok(references)
 }
 
-fn user_input(slot: Slot<'_>) -> Result<Option<UserInput>, Problem> {
-    const KINDS: &[(&str, UserInput)] = &[("all", UserInput::All), ("none", UserInput::None)];
-    let Some(at) = slot.optional() else {
-        return Ok(None);
-    };
+fn user_input(at: &At<'_>) -> Result<UserInput, Problem> {
     if at.raw().is_string() {
-        return at.word(KINDS).map(Some);
+        return at.word(UserInput::TABLE);
     }
     let mut object = at.object()?;
-    let input = object.field("type").required()?.word(KINDS)?;
+    let input = object.field("type").required()?.word(UserInput::TABLE)?;
     object.finish()?;
-    Ok(Some(input))
+    Ok(input)
 }

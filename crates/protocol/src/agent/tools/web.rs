@@ -7,46 +7,30 @@ use super::{
     policy::Builtin,
     url_sources::UrlSources,
 };
-use crate::read::{At, Object, Slot};
+use crate::read::{At, Object};
 use crate::{Problem, limits};
 
-/// What only one of the built-in tools has.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Settings {
-    /// Of `web_fetch`.
-    Fetch(FetchSettings),
-    /// Of `web_search`.
-    Search(SearchSettings),
-    /// The other tools have none.
-    None {},
-}
-
-/// Settings of `web_fetch`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct FetchSettings {
-    /// The only domains to fetch from.
+/// What only the web tools have; all absent for the others.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct WebSettings {
+    /// The only domains to fetch from or to show hits of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_domains: Option<Vec<String>>,
-    /// Domains never to fetch from.
+    /// Domains never to fetch from or to show hits of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_domains: Option<Vec<String>>,
-    /// Most tokens of text per call.
+    /// Of `web_fetch`: most tokens of text per call.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_content_tokens: Option<i64>,
-    /// Which sources give addresses to fetch.
-    pub url_sources: Option<UrlSources>,
-}
-
-/// Settings of `web_search`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct SearchSettings {
-    /// The only domains to show hits of.
+    /// Of `web_fetch`, where it is null if unset: which sources give addresses to fetch.
+    #[serde(
+        deserialize_with = "crate::read::there",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub url_sources: Option<Option<UrlSources>>,
+    /// Of `web_search`: where the user is, roughly.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub allowed_domains: Option<Vec<String>>,
-    /// Domains never to show hits of.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub blocked_domains: Option<Vec<String>>,
-    /// Where the user is, roughly.
     pub user_location: Option<UserLocation>,
 }
 
@@ -64,36 +48,27 @@ pub struct UserLocation {
     pub timezone: Option<String>,
 }
 
-impl Settings {
+impl WebSettings {
     pub(super) fn parse(tool: Builtin, object: &mut Object<'_>) -> Result<Self, Problem> {
-        match tool {
-            Builtin::WebFetch => {
-                let (allowed_domains, blocked_domains) = domains(object, Paths::Refused)?;
-                let tokens = object.field("max_content_tokens").optional();
-                let sources = object.field("url_sources").optional();
-                Ok(Self::Fetch(FetchSettings {
-                    allowed_domains,
-                    blocked_domains,
-                    max_content_tokens: tokens.map(|at| at.int(1..=i64::MAX)).transpose()?,
-                    url_sources: sources.map(|at| UrlSources::parse(&at)).transpose()?,
-                }))
-            }
-            Builtin::WebSearch => {
-                let (allowed_domains, blocked_domains) = domains(object, Paths::Allowed)?;
-                let location = object.field("user_location").optional();
-                Ok(Self::Search(SearchSettings {
-                    allowed_domains,
-                    blocked_domains,
-                    user_location: location.map(|at| UserLocation::parse(&at)).transpose()?,
-                }))
-            }
-            Builtin::Bash
-            | Builtin::Read
-            | Builtin::Write
-            | Builtin::Edit
-            | Builtin::Glob
-            | Builtin::Grep => Ok(Self::None {}),
+        let mut settings = Self::default();
+        if !tool.is_web() {
+            return Ok(settings);
         }
+        let is_fetch = tool == Builtin::WebFetch;
+        let paths = if is_fetch {
+            Paths::Refused
+        } else {
+            Paths::Allowed
+        };
+        (settings.allowed_domains, settings.blocked_domains) = domains(object, paths)?;
+        if is_fetch {
+            let tokens = object.field("max_content_tokens");
+            settings.max_content_tokens = tokens.read(|at| at.int(1..=i64::MAX))?;
+            settings.url_sources = Some(object.field("url_sources").read(UrlSources::parse)?);
+        } else {
+            settings.user_location = object.field("user_location").read(UserLocation::parse)?;
+        }
+        Ok(settings)
     }
 }
 
@@ -117,44 +92,34 @@ impl UserLocation {
             .required()?
             .word(&[("approximate", ())])?;
         let location = Self {
-            city: place(object.field("city"))?,
-            region: place(object.field("region"))?,
-            country: checked(
-                object.field("country"),
-                is_country,
-                "must be a country as two capital letters (ISO 3166-1 alpha-2)",
-            )?,
-            timezone: checked(
-                object.field("timezone"),
-                is_timezone,
-                "must be an IANA time zone such as `America/Los_Angeles`",
-            )?,
+            city: object.field("city").read(place)?,
+            region: object.field("region").read(place)?,
+            country: object.field("country").read(country)?,
+            timezone: object.field("timezone").read(timezone)?,
         };
         object.finish()?;
         Ok(location)
     }
 }
 
-fn place(slot: Slot<'_>) -> Result<Option<String>, Problem> {
-    slot.optional()
-        .map(|at| at.text(1..=limits::LOCATION).map(str::to_owned))
-        .transpose()
+fn place(at: &At<'_>) -> Result<String, Problem> {
+    at.string(1..=limits::LOCATION)
 }
 
-fn checked(
-    slot: Slot<'_>,
-    is_good: fn(&str) -> bool,
-    otherwise: &str,
-) -> Result<Option<String>, Problem> {
-    let Some(at) = slot.optional() else {
-        return Ok(None);
-    };
-    let text = at.text(1..=limits::LOCATION)?;
-    if is_good(text) {
-        Ok(Some(text.to_owned()))
-    } else {
-        Err(at.refuse(otherwise))
+fn country(at: &At<'_>) -> Result<String, Problem> {
+    let text = at.any_text()?;
+    if text.len() == 2 && COUNTRIES.split_ascii_whitespace().any(|code| code == text) {
+        return Ok(text.to_owned());
     }
+    Err(at.refuse("must be a country as two capital letters (ISO 3166-1 alpha-2)"))
+}
+
+fn timezone(at: &At<'_>) -> Result<String, Problem> {
+    let text = at.text(1..=limits::LOCATION)?;
+    if is_timezone(text) {
+        return Ok(text.to_owned());
+    }
+    Err(at.refuse("must be an IANA time zone such as `America/Los_Angeles`"))
 }
 
 /// The countries and territories of ISO 3166-1, in pairs of letters.
@@ -166,10 +131,6 @@ const COUNTRIES: &str = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB B
     MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW \
     PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG \
     TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW";
-
-fn is_country(text: &str) -> bool {
-    text.len() == 2 && COUNTRIES.split_ascii_whitespace().any(|code| code == text)
-}
 
 /// Checks the form of a zone's name; whether such a zone exists is for the search backend to say.
 fn is_timezone(text: &str) -> bool {
