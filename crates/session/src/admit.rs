@@ -41,6 +41,9 @@ pub fn admit(
         };
     };
     let desk = Desk::new(state.clone(), origin(proposal), context);
+    if state.deleted {
+        return close::gone(desk, proposal);
+    }
     match proposal {
         Proposal::Create(_) => Err(Refusal::Illegal("the session exists")),
         Proposal::Send(send) => send::send(desk, send),
@@ -96,6 +99,9 @@ fn update(mut desk: Desk<'_, '_>, change: &Update) -> Result<Decision, Refusal> 
     close::refuse_ended(&desk.state)?;
     if desk.state.config.as_ref() != Some(&change.from) {
         return Ok(desk.done(Answer::Changed));
+    }
+    if change.config == change.from {
+        return Ok(desk.done(Answer::Nothing));
     }
     if change.agent && desk.state.shown() != crate::Status::Idle {
         return Err(outlast_protocol::Problem::invalid(

@@ -87,7 +87,7 @@ pub enum Answer {
         /// The last.
         last: u64,
     },
-    /// An input waits that can be taken in; the turn is not over.
+    /// An input waits that can be taken in, or a client answered a call; the turn is not over.
     InputArrived,
     /// An interrupt waits; take it in first.
     Interrupted,

@@ -89,6 +89,10 @@ fn apply(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
         }
         Kind::Deleted => {
             state.deleted = true;
+            // Nobody is told, but nothing may wake it again.
+            for thread in &mut state.threads {
+                thread.status = Status::Terminated;
+            }
             Ok(())
         }
         Kind::SessionError => turns::failed(state, entry),
@@ -120,7 +124,8 @@ fn remember(state: &mut State, entry: &Entry<'_>) {
     if thread.epoch != epoch {
         return;
     }
-    if let Some(lease) = thread.lease.as_mut() {
+    // What is written behind the release belongs to the append that gave the lease back.
+    if let Some(lease) = thread.lease.as_mut().or(thread.past.as_mut()) {
         note(lease, seq, entry.position);
     }
 }

@@ -16,8 +16,8 @@ pub type Json = Arc<RawValue>;
 
 /// Serializes a body.
 ///
-/// A body that cannot be serialized is a fault of this program; an empty object stands in for it,
-/// and `fold` refuses that by name.
+/// A body that cannot be serialized is a fault of this program; `null` stands in for it, and `fold`
+/// refuses that by name where it reads the body.
 pub fn json(body: &impl Serialize) -> Json {
     serde_json::value::to_raw_value(body)
         .unwrap_or_default()

@@ -63,6 +63,8 @@ pub struct Thread {
     pub epoch: u64,
     /// Who works on it.
     pub lease: Option<Lease>,
+    /// The lease that was given back last, until the next claim: its appends may be repeated.
+    pub past: Option<Lease>,
     /// Claims since the last progress.
     pub attempts: u32,
     /// Inputs that wait, in order of arrival.
@@ -73,8 +75,8 @@ pub struct Thread {
     pub turn: Option<Turn>,
     /// The model request whose end is not told yet.
     pub request: Option<Request>,
-    /// A request whose end was told before its usage was known.
-    pub uncounted: Option<EventId>,
+    /// The newest requests whose ends were told before their usage was known.
+    pub uncounted: VecDeque<EventId>,
     /// The calls of the last response, until the next request.
     pub calls: Vec<Call>,
     /// The newest `x.prefix`.
@@ -281,12 +283,13 @@ impl Thread {
             status: Status::Idle,
             epoch: 0,
             lease: None,
+            past: None,
             attempts: 0,
             queue: VecDeque::new(),
             interrupts: VecDeque::new(),
             turn: None,
             request: None,
-            uncounted: None,
+            uncounted: VecDeque::new(),
             calls: Vec::new(),
             prefix: None,
             pinned: None,
@@ -312,9 +315,12 @@ impl Thread {
         self.calls.iter().find(|call| call.id == id)
     }
 
-    /// Tells whether a client's answer is all that the thread waits for.
+    /// Tells whether a client was told that the thread waits for its answers, and still owes some.
+    ///
+    /// Calls that it allowed meanwhile wait with it. A thread whose calls wait for a client who was
+    /// not told yet has work: a brain has to say so.
     pub fn is_blocked(&self) -> bool {
-        self.asked().next().is_some() && self.runnable().next().is_none()
+        self.status == Status::Idle && self.asked().next().is_some()
     }
 
     /// Tells whether an input waits that a brain could take in now.

@@ -24,6 +24,17 @@ pub enum Waker {
     Timer(Micros),
 }
 
+impl Waker {
+    /// Tells whether a brain is wanted at `now` on a thread that nobody holds.
+    pub(crate) fn is_due(&self, now: Micros) -> bool {
+        match self {
+            Self::Brain => true,
+            Self::Timer(at) => *at <= now,
+            Self::Ended | Self::Input | Self::Answers(_) | Self::Lease(_) => false,
+        }
+    }
+}
+
 impl Thread {
     /// Returns what the thread waits for.
     pub fn waker(&self) -> Waker {

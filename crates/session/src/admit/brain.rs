@@ -17,7 +17,7 @@ pub(super) fn propose(
     fence: Fence,
     step: &Step,
 ) -> Result<Decision, Refusal> {
-    let seen = leased(&desk, thread, fence.epoch)?;
+    let seen = exists(&desk, thread)?;
     if let Some(answer) = order(seen, fence)? {
         return Ok(desk.done(answer));
     }
@@ -41,10 +41,7 @@ pub(super) fn leased<'d>(
     thread: u32,
     epoch: u64,
 ) -> Result<&'d Thread, Refusal> {
-    let seen = desk
-        .state
-        .thread(thread)
-        .ok_or(Refusal::Illegal("the thread does not exist"))?;
+    let seen = exists(desk, thread)?;
     if seen.epoch != epoch || seen.lease.is_none() {
         return Err(Refusal::Stale {
             epoch,
@@ -54,10 +51,22 @@ pub(super) fn leased<'d>(
     Ok(seen)
 }
 
-/// Checks the order of a brain's appends; a repeat is answered at once.
+/// Returns the thread.
+pub(super) fn exists<'d>(desk: &'d Desk<'_, '_>, thread: u32) -> Result<&'d Thread, Refusal> {
+    let seen = desk.state.thread(thread);
+    seen.ok_or(Refusal::Illegal("the thread does not exist"))
+}
+
+/// Checks lease and order of a brain's appends; a repeat is answered at once, also one of the
+/// append that gave the lease back.
 fn order(seen: &Thread, fence: Fence) -> Result<Option<Answer>, Refusal> {
-    let Some(lease) = &seen.lease else {
-        return Ok(None);
+    let stale = Refusal::Stale {
+        epoch: fence.epoch,
+        current: seen.epoch,
+    };
+    let lease = match seen.lease.as_ref().or(seen.past.as_ref()) {
+        Some(lease) if seen.epoch == fence.epoch => lease,
+        Some(_) | None => return Err(stale),
     };
     let known = lease.recent.iter().find(|(seq, _, _)| *seq == fence.seq);
     if let Some((_, first, last)) = known {
@@ -65,6 +74,9 @@ fn order(seen: &Thread, fence: Fence) -> Result<Option<Answer>, Refusal> {
             first: *first,
             last: *last,
         }));
+    }
+    if seen.lease.is_none() {
+        return Err(stale);
     }
     let follows = fence.seq > lease.seq && lease.seq.max(fence.acked) + 1 >= fence.seq;
     if follows {
@@ -100,7 +112,7 @@ fn take_in(desk: &mut Desk<'_, '_>, thread: u32, last: u64) -> Result<Answer, Re
 }
 
 /// Tells whether nothing of a turn is left to do.
-fn over(after: After) -> bool {
+pub(super) fn over(after: After) -> bool {
     match after {
         After::Answer | After::Refusal | After::Overflow => true,
         After::Input | After::Pause | After::Calls => false,
@@ -115,15 +127,18 @@ fn end_turn(desk: &mut Desk<'_, '_>, thread: u32, stop: &Stop) -> Result<Answer,
     if !seen.interrupts.is_empty() {
         return Ok(Answer::Interrupted);
     }
-    if seen.runnable().next().is_some() {
-        return Err(Refusal::Illegal("calls of the turn are not settled"));
-    }
     let Some(open) = seen.turn else {
         return Err(Refusal::Illegal("no turn is open"));
     };
     let waits = seen.asked().next().is_some();
-    if !waits && !over(open.after) {
-        return Err(Refusal::Illegal("the model has not answered yet"));
+    if !over(open.after) {
+        if open.after != After::Calls || seen.request.is_some_and(|open| !open.answered) {
+            return Err(Refusal::Illegal("the model has not answered yet"));
+        }
+        // A client may have answered since the brain looked: that is no fault of the brain's.
+        if !waits || seen.runnable().next().is_some() {
+            return Ok(Answer::InputArrived);
+        }
     }
     let queued = !seen.queue.is_empty() && !waits;
     let reason = match stop {
@@ -149,6 +164,14 @@ fn fail(desk: &mut Desk<'_, '_>, thread: u32, failure: &Failure) -> Result<Answe
     if !seen.interrupts.is_empty() {
         return Ok(Answer::Interrupted);
     }
+    match (&seen.turn, seen.queue.is_empty(), failure.then) {
+        // Who cannot even begin fails in a turn of its own, so that the client sees it run and fail.
+        (None, false, _) => turn::take_in(desk, thread, u64::MAX)?,
+        (None, true, Then::Retry(_) | Then::Exhausted) => {
+            return Err(Refusal::Illegal("no turn is open"));
+        }
+        (None, true, Then::Terminal) | (Some(_), _, _) => {}
+    }
     turn::close_request(desk, thread)?;
     let id = desk.context.ids.event();
     desk.put(thread, Kind::SessionError, Some(id), failure.error.clone())?;
@@ -168,6 +191,7 @@ fn fail(desk: &mut Desk<'_, '_>, thread: u32, failure: &Failure) -> Result<Answe
 
 /// Ends a turn that failed: what waits is taken in unanswered, and the next turn sees it.
 pub(super) fn exhaust(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
+    turn::close_request(desk, thread)?;
     turn::close_calls(desk, thread)?;
     turn::place(desk, thread, u64::MAX)?;
     status::idle(desk, thread, &Reason::RetriesExhausted)?;
@@ -194,8 +218,12 @@ fn interrupt(desk: &mut Desk<'_, '_>, thread: u32) -> Result<Answer, Refusal> {
     Ok(Answer::Appended)
 }
 
-/// Gives the lease back; whoever claims next goes on.
+/// Gives the lease back; whoever claims next goes on. An interrupt that waits needs no brain.
 fn release(desk: &mut Desk<'_, '_>, thread: u32) -> Result<Answer, Refusal> {
+    if !exists(desk, thread)?.interrupts.is_empty() {
+        turn::interrupt(desk, thread)?;
+    }
+    turn::close_request(desk, thread)?;
     claim::release(desk, thread, None)?;
     Ok(Answer::Appended)
 }

@@ -1,7 +1,7 @@
 //! Leases: at most one brain per thread, and a fence that only rises.
 
 use crate::{
-    Answer, Claim, Decision, Kind, Refusal, Status,
+    Answer, Claim, Decision, Kind, Refusal, Status, Waker,
     body::{Claimed, Released},
     decide::Desk,
 };
@@ -17,31 +17,30 @@ pub(super) fn propose(
     let Some(seen) = desk.state.thread(thread) else {
         return Err(Refusal::Illegal("the thread does not exist"));
     };
-    if let Some(lease) = &seen.lease
-        && lease.process != claim.process
-        && claim.dead != Some(lease.process)
-    {
-        return Err(Refusal::Held {
-            holder: lease.process,
-        });
-    }
-    let waits = seen
-        .turn
-        .and_then(|turn| turn.retry_at)
-        .is_some_and(|at| at > desk.at());
-    if !seen.has_work() || (waits && !seen.has_input()) {
-        return Ok(desk.done(Answer::Nothing));
+    match seen.waker() {
+        Waker::Lease(holder) if holder != claim.process && claim.dead != Some(holder) => {
+            return Err(Refusal::Held { holder });
+        }
+        Waker::Lease(_) => {}
+        waker if waker.is_due(desk.at()) => {}
+        Waker::Ended | Waker::Input | Waker::Answers(_) | Waker::Brain | Waker::Timer(_) => {
+            return Ok(desk.done(Answer::Nothing));
+        }
     }
     take(&mut desk, thread, claim)?;
     Ok(desk.done(Answer::Appended))
 }
 
-/// Claims the primary thread along with a client's inputs, if there is work and nobody has it.
+/// Claims the primary thread along with a client's inputs, if a brain is wanted now.
 pub(super) fn with(desk: &mut Desk<'_, '_>, claim: Option<Claim>) -> Result<(), Refusal> {
-    let free = |thread: &&crate::Thread| thread.lease.is_none() && thread.has_work();
-    match (claim, desk.state.thread(0).filter(free)) {
-        (Some(claim), Some(_)) => take(desk, 0, claim),
-        _ => Ok(()),
+    let now = desk.at();
+    let wanted = desk
+        .state
+        .thread(0)
+        .is_some_and(|seen| seen.waker().is_due(now));
+    match claim {
+        Some(claim) if wanted => take(desk, 0, claim),
+        Some(_) | None => Ok(()),
     }
 }
 

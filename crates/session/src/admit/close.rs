@@ -2,7 +2,7 @@
 
 use outlast_protocol::Problem;
 
-use crate::{Answer, Decision, Kind, Refusal, State, Status, body::Closed, decide::Desk};
+use crate::{Answer, Decision, Kind, Proposal, Refusal, State, Status, body::Closed, decide::Desk};
 
 use super::{bodies, turn};
 
@@ -24,6 +24,21 @@ pub(super) fn delete(mut desk: Desk<'_, '_>) -> Result<Decision, Refusal> {
     refuse_running(&desk.state, "deleted")?;
     desk.note(0, Kind::Deleted, &Closed {})?;
     Ok(desk.done(Answer::Appended))
+}
+
+/// Answers whatever is proposed to a deleted session.
+pub(super) fn gone(desk: Desk<'_, '_>, proposal: &Proposal) -> Result<Decision, Refusal> {
+    match proposal {
+        Proposal::Create(_) => Err(Refusal::Illegal("the session exists")),
+        Proposal::Delete(_) | Proposal::Claim { .. } => Ok(desk.done(Answer::Nothing)),
+        Proposal::Send(_)
+        | Proposal::Update(_)
+        | Proposal::Archive(_)
+        | Proposal::Brain { .. }
+        | Proposal::Keyed { .. } => {
+            Err(Problem::not_found(format_args!("session `{}`", desk.state.id)).into())
+        }
+    }
 }
 
 /// Tells that every thread, and then the session, is over.

@@ -8,7 +8,10 @@ use crate::{
     decide::Desk,
 };
 
-use super::{brain::leased, calls, turn};
+use super::{
+    brain::{exists, leased},
+    calls, turn,
+};
 
 /// Decides one fact.
 pub(super) fn propose(
@@ -18,16 +21,24 @@ pub(super) fn propose(
     key: EventId,
     fact: &Fact,
 ) -> Result<Decision, Refusal> {
+    // What a request used is spent whoever holds the lease, and is counted by the request's id.
+    if let Fact::RequestEnded(ended) = fact {
+        let answer = request_ended(&mut desk, thread, ended)?;
+        return Ok(desk.done(answer));
+    }
     leased(&desk, thread, epoch)?;
     let answer = match fact {
+        Fact::RequestEnded(_) => Answer::AlreadySettled,
         Fact::RequestStarted => started(&mut desk, thread, key)?,
-        Fact::RequestEnded(ended) => request_ended(&mut desk, thread, ended)?,
         Fact::Intended(hand) => intended(&mut desk, thread, key, *hand)?,
         Fact::Settled(outcome, event, body) => {
+            allowed(&desk, thread, key)?;
             calls::settle(&mut desk, thread, key, *outcome, *event, body.clone())?
         }
         Fact::HandWanted(wanted) => match desk.state.hand {
-            Some(hand) if !hand.lost => Answer::AlreadySettled,
+            Some(hand) if !hand.lost || hand.incarnation == wanted.incarnation => {
+                Answer::AlreadySettled
+            }
             _ => appended(desk.note(thread, Kind::HandWanted, wanted))?,
         },
         Fact::HandLost(lost) => match desk.state.hand {
@@ -49,7 +60,7 @@ fn started(desk: &mut Desk<'_, '_>, thread: u32, id: EventId) -> Result<Answer, 
     let Some(seen) = desk.state.thread(thread) else {
         return Ok(Answer::Nothing);
     };
-    if seen.request.is_some_and(|open| open.id == id) {
+    if seen.request.is_some_and(|open| open.id == id) || seen.uncounted.contains(&id) {
         return Ok(Answer::AlreadySettled);
     }
     if !seen.interrupts.is_empty() {
@@ -80,13 +91,11 @@ fn request_ended(
     thread: u32,
     ended: &RequestEnded,
 ) -> Result<Answer, Refusal> {
-    let Some(seen) = desk.state.thread(thread) else {
-        return Ok(Answer::Nothing);
-    };
+    let seen = exists(desk, thread)?;
     let open = seen
         .request
         .filter(|open| open.id == ended.request && open.ended.is_none());
-    if open.is_none() && seen.uncounted != Some(ended.request) {
+    if open.is_none() && !seen.uncounted.contains(&ended.request) {
         return Ok(Answer::AlreadySettled);
     }
     desk.note(thread, Kind::RequestEnded, ended)?;
@@ -113,8 +122,24 @@ fn intended(
         Some(Phase::Allowed) => {
             appended(desk.note(thread, Kind::Intended, &Intended { call, hand }))
         }
+        // An incarnation that says it never had the call leaves it to the next one.
+        Some(Phase::Intended(last)) if last != hand => {
+            appended(desk.note(thread, Kind::Intended, &Intended { call, hand }))
+        }
         Some(Phase::Intended(_) | Phase::Settled(_)) => Ok(Answer::AlreadySettled),
-        Some(Phase::Asked) => Err(Refusal::Illegal("the call is not allowed to run")),
-        None => Err(Refusal::Illegal("no such call in the last response")),
+        Some(Phase::Asked) => Err(Refusal::Illegal(UNASKED)),
+        // A call of a turn that was interrupted while the kernel was on its way.
+        None => Ok(Answer::AlreadySettled),
+    }
+}
+
+/// What is said to a kernel that would run a call without a client's leave.
+const UNASKED: &str = "the call is not allowed to run";
+
+/// Refuses a result of a call that waits for a client.
+fn allowed(desk: &Desk<'_, '_>, thread: u32, call: EventId) -> Result<(), Refusal> {
+    match exists(desk, thread)?.call(call).map(|open| open.phase) {
+        Some(Phase::Asked) => Err(Refusal::Illegal(UNASKED)),
+        Some(Phase::Allowed | Phase::Intended(_) | Phase::Settled(_)) | None => Ok(()),
     }
 }

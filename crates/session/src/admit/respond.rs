@@ -9,7 +9,11 @@ use crate::{
     decide::Desk,
 };
 
-use super::{bodies, brain, calls, turn};
+use super::{
+    bodies,
+    brain::{self, over},
+    calls, turn,
+};
 
 /// Stores a response with everything that follows from it at once.
 pub(super) fn respond(
@@ -164,7 +168,9 @@ fn limit(desk: &mut Desk<'_, '_>, thread: u32) -> Result<Answer, Refusal> {
         return Ok(Answer::Appended);
     };
     let rules = desk.context.rules;
-    let words = if open.rounds > rules.rounds {
+    let words = if over(open.after) {
+        return Ok(Answer::Appended);
+    } else if open.rounds > rules.rounds {
         format!(
             "the turn made more than {} rounds of tool calls",
             rules.rounds
@@ -181,7 +187,8 @@ fn limit(desk: &mut Desk<'_, '_>, thread: u32) -> Result<Answer, Refusal> {
         Outcome::NotStarted,
         format!("the call did not run: {words}"),
     );
-    turn::settle_open(desk, thread, &result)?;
+    turn::close_request(desk, thread)?;
+    calls::close(desk, thread, &result)?;
     desk.event(thread, Kind::SessionError, &bodies::tool_limit(&words))?;
     brain::exhaust(desk, thread)?;
     Ok(Answer::LimitReached)

@@ -76,12 +76,18 @@ fn message(desk: &mut Desk<'_, '_>, input: &Input, at: &str) -> Result<(), Refus
 
 fn queue(desk: &mut Desk<'_, '_>, kind: Kind, input: &Input) -> Result<(), Refusal> {
     let waiting = desk.state.thread(0).map_or(0, |thread| thread.queue.len());
-    if waiting >= desk.context.rules.queue {
-        let words = format!("{waiting} events wait already; send more when the session took them");
-        return Err(Problem::new(ErrorCode::Overloaded, words).into());
-    }
+    full(desk, waiting)?;
     let id = desk.context.ids.event();
     desk.put(0, kind, Some(id), input.body.clone())
+}
+
+/// Refuses one more where as many wait as may.
+fn full(desk: &Desk<'_, '_>, waiting: usize) -> Result<(), Refusal> {
+    if waiting < desk.context.rules.queue {
+        return Ok(());
+    }
+    let words = format!("{waiting} events wait already; send more when the session took them");
+    Err(Problem::new(ErrorCode::Overloaded, words).into())
 }
 
 /// Queues an operator's turn behind its message, or places it behind its result.
@@ -142,6 +148,11 @@ fn interrupt(
                 ))
             })?,
     };
+    let waiting = desk
+        .state
+        .thread(number)
+        .map_or(0, |thread| thread.interrupts.len());
+    full(desk, waiting)?;
     let id = desk.context.ids.event();
     desk.put(number, Kind::ArrivedInterrupt, Some(id), input.body.clone())?;
     match desk.state.thread(number) {

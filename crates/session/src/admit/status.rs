@@ -2,7 +2,7 @@
 
 use crate::{Json, Kind, Refusal, Status, decide::Desk};
 
-use super::bodies;
+use super::{bodies, calls};
 
 /// Why a thread goes idle.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(super) fn running(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusa
         let body = bodies::thread(&desk.state, thread);
         desk.event(thread, Kind::ThreadRunning, &body)?;
     }
-    Ok(())
+    calls::tell(desk, thread)
 }
 
 /// Tells that a thread stopped, and the session with it if no other works.

@@ -15,13 +15,16 @@ pub(super) fn take_in(desk: &mut Desk<'_, '_>, thread: u32, last: u64) -> Result
 
 /// Places the inputs that wait up to `last`; an operator's turn goes with the message before it.
 pub(super) fn place(desk: &mut Desk<'_, '_>, thread: u32, last: u64) -> Result<(), Refusal> {
-    let queue = desk
+    while let Some(next) = desk
         .state
         .thread(thread)
-        .map(|seen| seen.queue.clone())
-        .unwrap_or_default();
-    for queued in queue.into_iter().filter(|queued| queued.position <= last) {
-        desk.copy(thread, queued.kind, queued.event, queued.position)?;
+        .and_then(|seen| seen.queue.front())
+    {
+        if next.position > last && next.kind != Kind::SystemMessage {
+            break;
+        }
+        let next = *next;
+        desk.copy(thread, next.kind, next.event, next.position)?;
     }
     Ok(())
 }
@@ -50,33 +53,16 @@ pub(super) fn interrupt(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refu
     Ok(())
 }
 
-/// Tells the end of a request that is still open.
+/// Tells the end of a request that is still open, and the results that waited for it.
 pub(super) fn close_request(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
     let Some(open) = desk.state.thread(thread).and_then(|seen| seen.request) else {
         return Ok(());
     };
     desk.event(thread, Kind::RequestEnd, &bodies::request_end(&open))?;
-    Ok(())
+    calls::tell(desk, thread)
 }
 
 /// Settles the calls that are still open as interrupted.
 pub(super) fn close_calls(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
-    settle_open(desk, thread, &body::interrupted())
-}
-
-/// Settles the calls that are still open with the same result.
-pub(super) fn settle_open(
-    desk: &mut Desk<'_, '_>,
-    thread: u32,
-    result: &outlast_protocol::CallResult,
-) -> Result<(), Refusal> {
-    let Some(seen) = desk.state.thread(thread) else {
-        return Ok(());
-    };
-    let open = |call: &&crate::Call| !matches!(call.phase, crate::Phase::Settled(_));
-    let ids: Vec<_> = seen.calls.iter().filter(open).map(|call| call.id).collect();
-    for id in ids {
-        calls::settle_with(desk, thread, id, result)?;
-    }
-    Ok(())
+    calls::close(desk, thread, &body::interrupted())
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::Deserialize;
 
-use crate::{After, Ended, Entry, FoldError, Kind, Lease, Request, State, Thread, body};
+use crate::{After, Ended, Entry, FoldError, Kind, Lease, RECENT, Request, State, Thread, body};
 
 /// A lease is taken or given back.
 pub(super) fn lease(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
@@ -13,6 +13,7 @@ pub(super) fn lease(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldErro
         let claimed: body::Claimed = entry.read()?;
         thread.epoch = claimed.epoch;
         thread.attempts = claimed.attempt;
+        thread.past = None;
         thread.lease = Some(Lease {
             process: claimed.process,
             seq: 0,
@@ -24,7 +25,11 @@ pub(super) fn lease(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldErro
         return Ok(());
     }
     let released: body::Released = entry.read()?;
-    thread.lease = None;
+    thread.past = thread.lease.take();
+    if released.retry_at.is_some() {
+        // The brain did its part to the end; the failure is the model's and bounded by its retries.
+        thread.attempts = 0;
+    }
     if let Some(turn) = &mut thread.turn {
         turn.retry_at = released.retry_at;
     }
@@ -46,8 +51,12 @@ pub(super) fn started(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldEr
 /// The end of a request is told; its usage may come later.
 pub(super) fn told(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
     let thread = entry.thread(state)?;
-    let told = thread.request.take();
-    thread.uncounted = told.filter(|open| open.ended.is_none()).map(|open| open.id);
+    if let Some(open) = thread.request.take().filter(|open| open.ended.is_none()) {
+        thread.uncounted.push_back(open.id);
+    }
+    if thread.uncounted.len() > RECENT {
+        thread.uncounted.pop_front();
+    }
     Ok(())
 }
 
@@ -57,7 +66,7 @@ pub(super) fn ended(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldErro
     state.usage.add(&ended.tokens, ended.cost);
     let thread = entry.thread(state)?;
     thread.usage.add(&ended.tokens, ended.cost);
-    thread.uncounted = thread.uncounted.filter(|open| *open != ended.request);
+    thread.uncounted.retain(|open| *open != ended.request);
     if let Some(request) = thread
         .request
         .as_mut()

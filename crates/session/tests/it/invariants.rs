@@ -1,0 +1,104 @@
+//! What must hold after every append, of the state and of the log beside it.
+
+use outlast_session::{Kind, State, Status, Waker};
+
+use crate::world::World;
+
+/// Looks at everything.
+pub(crate) fn check(world: &World) {
+    reads_back(world.state());
+    if world.ledger.deleted {
+        assert_eq!(
+            world.state().ready_at(0),
+            None,
+            "a deleted session wants a brain"
+        );
+        return;
+    }
+    statuses(world);
+    waker(world);
+    inputs(world);
+    calls(world);
+    assert_eq!(world.state().usage.tokens.input, world.ledger.input);
+    assert_eq!(world.thread().usage.tokens.input, world.ledger.input);
+}
+
+/// The state can be stored and taken up again; the configuration is stored apart.
+fn reads_back(state: &State) {
+    let text = serde_json::to_string(state).unwrap();
+    let mut back: State = serde_json::from_str(&text).unwrap();
+    back.config.clone_from(&state.config);
+    assert_eq!(&back, state);
+}
+
+fn statuses(world: &World) {
+    let (state, thread) = (world.state(), world.thread());
+    assert_eq!(state.status, world.ledger.session.unwrap_or(Status::Idle));
+    assert_eq!(thread.status, world.ledger.thread.unwrap_or(Status::Idle));
+    if thread.has_work() {
+        assert!(matches!(
+            state.shown(),
+            Status::Running | Status::Rescheduling
+        ));
+    } else {
+        assert_ne!(state.shown(), Status::Running, "runs without work");
+        assert_ne!(state.shown(), Status::Rescheduling, "waits without work");
+    }
+}
+
+/// Invariant 6: whatever is unfinished has somebody who goes on with it.
+fn waker(world: &World) {
+    let (thread, ledger) = (world.thread(), &world.ledger);
+    assert_eq!(thread.lease.is_some(), ledger.leased);
+    assert!(!ledger.leased || thread.has_work(), "a lease without work");
+    let asked: Vec<_> = ledger.asked().collect();
+    match thread.waker() {
+        Waker::Ended => assert!(ledger.ended),
+        Waker::Input => {
+            assert!(ledger.waiting.is_empty(), "an input waits for nobody");
+            assert!(asked.is_empty() && ledger.span.is_none());
+            assert_eq!(thread.status, Status::Idle);
+            ledger.all_told();
+        }
+        Waker::Answers(ids) => {
+            assert_eq!(ids, asked);
+            assert!(!ids.is_empty());
+            assert_eq!(
+                thread.status,
+                Status::Idle,
+                "nobody was told what is waited for"
+            );
+        }
+        Waker::Lease(_) => assert!(ledger.leased),
+        Waker::Timer(_) => assert_eq!(thread.status, Status::Rescheduling),
+        Waker::Brain => assert!(thread.has_work()),
+    }
+}
+
+fn inputs(world: &World) {
+    let ledger = &world.ledger;
+    let stops = ledger
+        .waiting
+        .iter()
+        .any(|(_, kind)| *kind == Kind::UserInterrupt);
+    assert!(
+        !stops || ledger.leased || ledger.ended,
+        "an interrupt waits for nobody"
+    );
+    let rests = world.state().shown() == Status::Idle && ledger.asked().next().is_none();
+    assert!(
+        !rests || ledger.waiting.is_empty(),
+        "idle with an input that could be taken in"
+    );
+}
+
+fn calls(world: &World) {
+    let thread = world.thread();
+    let asked: Vec<_> = thread.asked().map(|call| call.id).collect();
+    let told: Vec<_> = world.ledger.asked().collect();
+    assert_eq!(asked, told);
+    if thread.turn.is_none() {
+        world.ledger.all_told();
+        assert_eq!(world.ledger.span, None, "a span without an end");
+    }
+}

@@ -1,0 +1,37 @@
+//! `admit` and `fold` as a client, a brain and a kernel meet them.
+
+#[cfg(test)]
+mod acts;
+#[cfg(test)]
+mod invariants;
+#[cfg(test)]
+mod label;
+#[cfg(test)]
+mod ledger;
+#[cfg(test)]
+mod parts;
+#[cfg(test)]
+mod world;
+
+#[cfg(test)]
+mod calls;
+#[cfg(test)]
+mod claims;
+#[cfg(test)]
+mod closing;
+#[cfg(test)]
+mod failures;
+#[cfg(test)]
+mod interrupts;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod order;
+#[cfg(test)]
+mod spans;
+#[cfg(test)]
+mod turns;
+#[cfg(test)]
+mod updates;
+#[cfg(test)]
+mod validity;

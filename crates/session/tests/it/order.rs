@@ -1,0 +1,189 @@
+//! The order of a brain's appends: repeats, gaps, stale epochs, seqs used up by answers.
+
+use outlast_protocol::id::EventId;
+use outlast_session::{Answer, Fence, RECENT, Refusal, Step, Stop};
+
+use crate::{parts, turns::working, world::World};
+
+fn note() -> Step {
+    Step::Note(parts::raw(&serde_json::json!({})))
+}
+
+fn at(world: &mut World, seq: u64, acked: u64) -> Result<Answer, Refusal> {
+    let epoch = world.fence.epoch;
+    world.fence = Fence { epoch, seq, acked };
+    world.say(note())
+}
+
+#[test]
+fn a_repeat_returns_the_first_outcome() {
+    let mut world = working();
+    assert_eq!(world.step(note()), Answer::Appended);
+    let tail = world.state().tail;
+    let (first, last) = (tail, tail);
+    assert_eq!(world.say(note()), Ok(Answer::Repeated { first, last }));
+    assert_eq!(
+        at(&mut world, 1, 0),
+        Ok(Answer::Repeated { first: 4, last: 6 }),
+        "the take-in"
+    );
+    assert_eq!(world.state().tail, tail);
+}
+
+#[test]
+fn appends_can_follow_without_waiting() {
+    let mut world = working();
+    for seq in 2..=5 {
+        assert_eq!(at(&mut world, seq, 1), Ok(Answer::Appended));
+    }
+}
+
+#[test]
+fn a_gap_is_refused() {
+    let mut world = working();
+    assert_eq!(at(&mut world, 3, 1), Err(Refusal::Gap { seq: 3, last: 1 }));
+    assert_eq!(at(&mut world, 0, 1), Err(Refusal::Gap { seq: 0, last: 1 }));
+}
+
+#[test]
+fn seqs_that_were_used_up_by_answers_are_no_gap() {
+    let mut world = working();
+    assert_eq!(world.stop(), Answer::Nothing);
+    assert_eq!(world.stop(), Answer::Nothing);
+    assert_eq!(world.step(note()), Answer::Appended);
+    assert_eq!(world.fence.seq, 4);
+    assert_eq!(
+        at(&mut world, 3, 2),
+        Err(Refusal::Gap { seq: 3, last: 4 }),
+        "long past"
+    );
+}
+
+#[test]
+fn an_append_that_is_no_longer_remembered_is_refused() {
+    let mut world = working();
+    let recent = u64::try_from(RECENT).unwrap();
+    for _ in 0..recent {
+        world.step(note());
+    }
+    let last = recent + 1;
+    assert!(matches!(
+        at(&mut world, 2, last),
+        Ok(Answer::Repeated { .. })
+    ));
+    assert_eq!(at(&mut world, 1, last), Err(Refusal::Gap { seq: 1, last }));
+}
+
+#[test]
+fn an_append_that_gave_the_lease_back_can_be_repeated() {
+    let mut world = working();
+    world.answer("r1");
+    let first = world.state().tail + 1;
+    assert_eq!(world.end_turn(), Answer::Appended);
+    let last = world.state().tail;
+    let again = || Step::EndTurn(Stop::EndTurn);
+    assert_eq!(world.say(again()), Ok(Answer::Repeated { first, last }));
+    let (epoch, current) = (1, 1);
+    assert_eq!(
+        world.try_step(again()),
+        Err(Refusal::Stale { epoch, current })
+    );
+}
+
+#[test]
+fn an_append_that_ended_the_session_can_be_repeated() {
+    let mut world = working();
+    let first = world.state().tail + 1;
+    world.fail(outlast_session::Then::Terminal);
+    let last = world.state().tail;
+    let again = crate::acts::failed(outlast_session::Then::Terminal);
+    assert_eq!(world.say(again), Ok(Answer::Repeated { first, last }));
+}
+
+#[test]
+fn a_repeat_after_the_next_claim_is_stale() {
+    let mut world = working();
+    world.answer("r1");
+    world.end_turn();
+    let old = world.fence;
+    world.send_claimed(vec![parts::message("more")]);
+    world.fence = old;
+    let (epoch, current) = (1, 2);
+    let stale = world.say(Step::EndTurn(Stop::EndTurn));
+    assert_eq!(stale, Err(Refusal::Stale { epoch, current }));
+}
+
+#[test]
+fn facts_of_a_stale_epoch_are_refused() {
+    use outlast_session::{
+        Fact,
+        body::{HandLost, HandWanted},
+    };
+    let mut world = working();
+    world.calls("r1", &[("a", "bash", false)]);
+    world.try_claim(2, Some(1)).unwrap();
+    world.skip();
+    let call: EventId = world.id("a");
+    let settled = world.settled(call);
+    let incarnation = parts::hand(1);
+    let wanted = HandWanted {
+        name: "default".to_owned(),
+        incarnation,
+        predecessor: None,
+    };
+    let lost = HandLost {
+        incarnation,
+        reason: "gone".to_owned(),
+    };
+    let facts = [
+        Fact::RequestStarted,
+        Fact::Intended(incarnation),
+        settled,
+        Fact::HandWanted(wanted),
+        Fact::HandLost(lost),
+    ];
+    for fact in facts {
+        let stale = world.try_fact(1, call, fact);
+        let (epoch, current) = (1, 2);
+        assert_eq!(stale, Err(Refusal::Stale { epoch, current }));
+    }
+    world.appended(&[]);
+}
+
+#[test]
+fn a_hand_is_wanted_once_until_it_is_lost() {
+    use outlast_session::{
+        Fact,
+        body::{HandLost, HandWanted},
+    };
+    let mut world = working();
+    let want = |number| {
+        Fact::HandWanted(HandWanted {
+            name: "default".to_owned(),
+            incarnation: parts::hand(number),
+            predecessor: None,
+        })
+    };
+    let lose = |number| {
+        Fact::HandLost(HandLost {
+            incarnation: parts::hand(number),
+            reason: "gone".to_owned(),
+        })
+    };
+    let key = world.named("key");
+    let mut fact = |fact| world.try_fact(1, key, fact).unwrap();
+    assert_eq!(fact(lose(1)), Answer::AlreadySettled, "there is none");
+    assert_eq!(fact(want(1)), Answer::Appended);
+    assert_eq!(fact(want(1)), Answer::AlreadySettled);
+    assert_eq!(fact(want(2)), Answer::AlreadySettled);
+    assert_eq!(fact(lose(2)), Answer::AlreadySettled, "another one");
+    assert_eq!(fact(lose(1)), Answer::Appended);
+    assert_eq!(fact(lose(1)), Answer::AlreadySettled);
+    assert_eq!(
+        fact(want(1)),
+        Answer::AlreadySettled,
+        "a late repeat wakes no dead hand"
+    );
+    assert_eq!(fact(want(2)), Answer::Appended);
+    assert_eq!(world.state().hand.unwrap().incarnation, parts::hand(2));
+}
