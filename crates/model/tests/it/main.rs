@@ -1,5 +1,10 @@
 //! The model crate over a real socket.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests; clippy exempts only the test functions themselves"
+)]
+
 mod upstream;
 mod wire;
 

@@ -18,7 +18,7 @@ use outlast_model::accumulate::collect;
 use outlast_model::conformance::{self, Chat};
 use outlast_model::upstream::KeyHeader;
 use outlast_model::wire::{Options, Tape};
-use outlast_model::{Error, Model, RetryKind, StopReason, Upstream, upstream};
+use outlast_model::{Error, Model as _, RetryKind, StopReason, Upstream, upstream};
 
 use crate::Server;
 
