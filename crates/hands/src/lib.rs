@@ -1,1 +1,19 @@
-//! hands
+//! Hands: what executes calls. One verb, whatever stands behind it.
+//!
+//! A [`Provisioner`] makes a [`Hand`] for an incarnation, and a hand executes calls, each at most
+//! once. The driver here is [`namespace`]: a Linux sandbox per incarnation, child of this process.
+//! A hand knows nothing of sessions.
+
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+mod error;
+pub mod fake;
+mod hand;
+pub mod namespace;
+mod recipe;
+
+pub use error::{HandLost, ProvisionError, ReapError};
+pub use hand::{Hand, Keep, Promise, Provisioner, Recalled};
+pub use outlast_init::{STANDARD, Tool};
+pub use recipe::{Limits, Recipe};

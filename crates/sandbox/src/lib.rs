@@ -1,1 +1,38 @@
-//! sandbox
+//! How to start a confined process: namespaces, overlay, seccomp, cgroups. Knows no session and no hand.
+//!
+//! The server never forks its own memory. It executes a small static helper (`outlast-confine`, this
+//! package's binary) with an empty environment and one socket; the helper builds the namespaces
+//! and the file tree it is told to build, then replaces itself by the program. [`Launcher`] is the
+//! server's side, [`confine`] the helper's.
+
+#![deny(unsafe_code)]
+
+mod cgroup;
+pub mod confine;
+mod confined;
+mod error;
+mod image;
+mod launch;
+mod mapping;
+mod plan;
+#[expect(
+    unsafe_code,
+    reason = "the few system calls that no safe wrapper offers; one file, one block each"
+)]
+mod raw;
+mod rootfs;
+mod seccomp;
+mod spawner;
+mod spec;
+mod syscalls;
+mod verdict;
+
+pub use cgroup::Pressure;
+pub use confined::{Confined, Ended};
+pub use error::StartError;
+pub use image::Image;
+pub use launch::{Launcher, Options};
+pub use mapping::{Ids, Mode};
+pub use rootfs::remove_tree;
+pub use spec::{Layering, Limits, Spec};
+pub use verdict::{Cgroups, Verdict};

@@ -1,0 +1,55 @@
+//! What can go wrong with a hand, apart from what a tool says.
+
+use outlast_protocol::id::IncarnationId;
+
+/// A hand is gone; the call may have run if it had been handed over.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("hand `{incarnation}` is lost: {reason}")]
+pub struct HandLost {
+    /// The hand.
+    pub incarnation: IncarnationId,
+    /// What happened, in words for a person or a model.
+    pub reason: String,
+    /// Whether the call was handed over before, so that it may have run in part or whole.
+    pub handed_over: bool,
+}
+
+/// A hand could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ProvisionError {
+    /// A step failed.
+    #[error("hand `{incarnation}` could not be made: {step}: {reason}{}", hint(.mend.as_deref()))]
+    Step {
+        /// The hand.
+        incarnation: IncarnationId,
+        /// The step, in words.
+        step: String,
+        /// What the system said.
+        reason: String,
+        /// What would help, where that is known.
+        mend: Option<String>,
+    },
+    /// It lived before and has ended: an incarnation has one life, its successor needs a new id.
+    #[error(
+        "hand `{incarnation}` has ended and is not made again; name it as predecessor of a new one"
+    )]
+    Ended {
+        /// The hand.
+        incarnation: IncarnationId,
+    },
+}
+
+/// Puts the advice behind the message.
+fn hint(mend: Option<&str>) -> String {
+    mend.map(|mend| format!("; {mend}")).unwrap_or_default()
+}
+
+/// What a hand left could not be removed.
+#[derive(Debug, thiserror::Error)]
+#[error("hand `{incarnation}` could not be removed: {reason}")]
+pub struct ReapError {
+    /// The hand.
+    pub incarnation: IncarnationId,
+    /// What the system said.
+    pub reason: String,
+}

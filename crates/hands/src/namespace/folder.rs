@@ -1,0 +1,128 @@
+//! The files of an incarnation on the host.
+
+use std::{
+    fs, io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+use outlast_protocol::id::IncarnationId;
+use outlast_sandbox::remove_tree;
+
+use crate::Keep;
+
+/// What all sandboxes share; no incarnation has such a name.
+const SHARED: &str = "shared";
+
+/// The folder of folders.
+#[derive(Clone, Debug)]
+pub(super) struct Folders {
+    dir: PathBuf,
+}
+
+impl Folders {
+    /// Makes it, closed to other users.
+    pub(super) fn new(dir: &Path) -> io::Result<Self> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)?;
+        // Absolute, because the helper looks it up from elsewhere.
+        Ok(Self {
+            dir: dir.canonicalize()?,
+        })
+    }
+
+    /// Returns the place of what all share.
+    pub(super) fn shared(&self) -> PathBuf {
+        self.dir.join(SHARED)
+    }
+
+    /// Returns the folder of an incarnation, which need not exist.
+    pub(super) fn of(&self, incarnation: IncarnationId) -> Folder {
+        Folder {
+            incarnation,
+            path: self.dir.join(incarnation.to_string()),
+        }
+    }
+
+    /// Lists incarnations that have left a folder.
+    pub(super) fn list(&self) -> Vec<IncarnationId> {
+        let Ok(entries) = fs::read_dir(&self.dir) else {
+            return Vec::new();
+        };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        names
+            .filter_map(|name| IncarnationId::parse(&name))
+            .collect()
+    }
+}
+
+/// The folder of one incarnation: its journal, and in `tree` what the sandbox is mounted from.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    incarnation: IncarnationId,
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Returns whose it is.
+    pub(super) const fn incarnation(&self) -> IncarnationId {
+        self.incarnation
+    }
+
+    /// Makes it.
+    pub(super) fn make(&self) -> io::Result<()> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.path)
+    }
+
+    /// Returns the journal, which begins when PID 1 has answered.
+    pub(super) fn journal(&self) -> PathBuf {
+        self.path.join("journal")
+    }
+
+    /// Returns the folder that the sandbox is mounted from.
+    pub(super) fn tree(&self) -> PathBuf {
+        self.path.join("tree")
+    }
+
+    /// Returns the writable layer.
+    fn layer(&self) -> PathBuf {
+        self.tree().join("upper")
+    }
+
+    /// Returns whether a sandbox ran for this incarnation.
+    pub(super) fn has_lived(&self) -> bool {
+        self.journal().exists()
+    }
+
+    /// Moves the layer of a predecessor here, if it has one. Done twice it does nothing more.
+    pub(super) fn take_layer(&self, from: &Self) -> io::Result<()> {
+        if !from.layer().exists() {
+            return Ok(());
+        }
+        self.make()?;
+        // The whole tree: its folders are owned as the sandbox needs them.
+        match fs::rename(from.tree(), self.tree()) {
+            // An attempt that failed before has left an empty tree here.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                remove_tree(&self.tree())?;
+                fs::rename(from.tree(), self.tree())
+            }
+            other => other,
+        }?;
+        // What the kernel keeps for one mount is of no use to the next.
+        remove_tree(&self.tree().join("work"))
+    }
+
+    /// Removes what is not to be kept.
+    pub(super) fn remove(&self, keep: Keep) -> io::Result<()> {
+        match keep {
+            Keep::Layer => Ok(()),
+            Keep::Nothing => remove_tree(&self.path),
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! One sandbox as a hand: calls, each at most once, and what becomes of them.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use async_trait::async_trait;
+use outlast_init::frame::{FromInit, ToInit, encode};
+use outlast_protocol::{
+    CallResult, Outcome,
+    id::{EventId, IncarnationId},
+};
+use outlast_sandbox::{Confined, Pressure};
+use serde_json::value::RawValue;
+use tokio::{
+    sync::{mpsc, watch},
+    task::spawn_blocking,
+};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    journal::{At, Journal},
+    link::{self, Link, Reader},
+    words,
+};
+use crate::{Hand, HandLost, Limits, Promise, Recalled};
+
+/// What a call came to, for all who wait for it.
+type Outcomes = watch::Sender<Option<Result<CallResult, HandLost>>>;
+
+/// A call that this hand knows.
+#[derive(Debug)]
+enum Call {
+    /// It runs.
+    Running(Outcomes),
+    /// It is over and its result is in the journal.
+    Settled(At),
+    /// It is over and the journal could not take its result.
+    Kept(Box<CallResult>),
+}
+
+/// What changes.
+#[derive(Debug)]
+struct State {
+    calls: HashMap<EventId, Call>,
+    journal: Journal,
+    /// Why the sandbox is gone.
+    lost: Option<String>,
+    /// How often limits had struck when somebody last looked.
+    pressure: Pressure,
+    /// Closed when the sandbox is gone.
+    frames: Option<mpsc::UnboundedSender<Vec<u8>>>,
+}
+
+/// One sandbox.
+#[derive(Debug)]
+pub(super) struct NamespaceHand {
+    incarnation: IncarnationId,
+    limits: Limits,
+    confined: Arc<Confined>,
+    state: Mutex<State>,
+    /// True when nothing inside runs any more.
+    ended: watch::Sender<bool>,
+}
+
+/// What `execute` found.
+enum Asked {
+    Known(Result<CallResult, HandLost>),
+    Wait(watch::Receiver<Option<Result<CallResult, HandLost>>>),
+}
+
+impl NamespaceHand {
+    /// Begins to serve a sandbox whose PID 1 has answered.
+    pub(super) fn begin(
+        incarnation: IncarnationId,
+        limits: Limits,
+        confined: Confined,
+        journal: Journal,
+        link: Link,
+        tasks: &TaskTracker,
+    ) -> Arc<Self> {
+        let (reader, writer) = link.split();
+        // As many frames wait here as there are calls in flight, each sent by somebody who waits.
+        let (frames, outbox) = mpsc::unbounded_channel();
+        let state = State {
+            calls: HashMap::new(),
+            journal,
+            lost: None,
+            pressure: Pressure::default(),
+            frames: Some(frames),
+        };
+        let hand = Arc::new(Self {
+            incarnation,
+            limits,
+            confined: Arc::new(confined),
+            state: Mutex::new(state),
+            ended: watch::Sender::new(false),
+        });
+        tasks.spawn(link::write(writer, outbox));
+        tasks.spawn(read(reader, Arc::downgrade(&hand)));
+        hand
+    }
+
+    /// Locks the state, never across an await.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether the sandbox is gone.
+    pub(super) fn is_lost(&self) -> bool {
+        self.state().lost.is_some()
+    }
+
+    /// Kills everything inside and waits until it is gone.
+    pub(super) async fn kill(&self) {
+        self.state()
+            .lost
+            .get_or_insert_with(|| "it was ended on request".to_owned());
+        self.confined.kill();
+        // The sender lives in `self`.
+        drop(self.ended.subscribe().wait_for(|ended| *ended).await);
+    }
+
+    /// Says what became of a call.
+    pub(super) fn recall(&self, call: EventId) -> Recalled {
+        let state = self.state();
+        match state.calls.get(&call) {
+            None => Recalled::NotStarted,
+            Some(Call::Running(_)) => Recalled::Begun,
+            Some(Call::Kept(result)) => Recalled::Settled((**result).clone()),
+            Some(Call::Settled(at)) => state
+                .journal
+                .read(*at)
+                .map_or(Recalled::Begun, Recalled::Settled),
+        }
+    }
+
+    /// Makes the error of a call.
+    fn lost(&self, reason: impl Into<String>, handed_over: bool) -> HandLost {
+        HandLost {
+            incarnation: self.incarnation,
+            reason: reason.into(),
+            handed_over,
+        }
+    }
+
+    /// Hands a call over if it is new, and finds what to wait for.
+    fn ask(&self, call: EventId, name: &str, input: &RawValue) -> Asked {
+        let mut state = self.state();
+        match state.calls.get(&call) {
+            Some(Call::Running(outcome)) => return Asked::Wait(outcome.subscribe()),
+            Some(Call::Kept(result)) => return Asked::Known(Ok((**result).clone())),
+            Some(Call::Settled(at)) => {
+                let lost = |error: io::Error| self.lost(format!("its journal: {error}"), true);
+                return Asked::Known(state.journal.read(*at).map_err(lost));
+            }
+            None => {}
+        }
+        if let Some(reason) = &state.lost {
+            return Asked::Known(Err(self.lost(reason, false)));
+        }
+        if let Err(error) = hand_over(&mut state, call, name, input) {
+            let text = format!("{name}: could not be handed to the sandbox: {error}");
+            return Asked::Known(Ok(CallResult::error(Outcome::NotStarted, text)));
+        }
+        let outcome = Outcomes::new(None);
+        let wait = outcome.subscribe();
+        state.calls.insert(call, Call::Running(outcome));
+        Asked::Wait(wait)
+    }
+
+    /// Settles a call, if it runs.
+    fn settle(&self, call: EventId, mut result: CallResult) {
+        let pressure = self.confined.pressure();
+        let mut state = self.state();
+        if result.is_error
+            && let Some(words) = words::struck(state.pressure, pressure, &self.limits)
+        {
+            words::blame(&mut result, words);
+        }
+        state.pressure = pressure;
+        let Some(Call::Running(outcome)) = state.calls.remove(&call) else {
+            return;
+        };
+        let known = record(&mut state.journal, call, &result);
+        state.calls.insert(call, known);
+        outcome.send_replace(Some(Ok(result)));
+    }
+
+    /// Gives up: every running call is lost with the sandbox.
+    fn give_up(&self, reason: String) {
+        let mut state = self.state();
+        let reason = state.lost.get_or_insert(reason).clone();
+        state.frames = None;
+        for call in state.calls.values() {
+            if let Call::Running(outcome) = call {
+                outcome.send_replace(Some(Err(self.lost(&reason, true))));
+            }
+        }
+        drop(state);
+        self.ended.send_replace(true);
+    }
+
+    /// Stops a call; returns what to wait for, if it runs.
+    fn stop(&self, call: EventId) -> Option<watch::Receiver<Option<Result<CallResult, HandLost>>>> {
+        let mut state = self.state();
+        match state.calls.get(&call) {
+            Some(Call::Settled(_) | Call::Kept(_)) => None,
+            Some(Call::Running(outcome)) => {
+                let wait = outcome.subscribe();
+                let frame = encode(&ToInit::Cancel {
+                    id: call.to_string(),
+                });
+                if let (Ok(frame), Some(frames)) = (frame, &state.frames) {
+                    // A closed channel means that the call is about to be lost, which settles it.
+                    drop(frames.send(frame));
+                }
+                Some(wait)
+            }
+            None => {
+                let text = "the call was stopped before it began";
+                let result = CallResult::error(Outcome::Interrupted, text);
+                let known = record(&mut state.journal, call, &result);
+                state.calls.insert(call, known);
+                None
+            }
+        }
+    }
+}
+
+/// Notes a call in the journal and sends it.
+fn hand_over(state: &mut State, call: EventId, name: &str, input: &RawValue) -> io::Result<()> {
+    let frame = encode(&ToInit::Call {
+        id: call.to_string(),
+        name: name.to_owned(),
+        input: input.to_owned(),
+    })?;
+    state.journal.begun(call)?;
+    let sent = state
+        .frames
+        .as_ref()
+        .is_some_and(|frames| frames.send(frame).is_ok());
+    if sent {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+/// Writes a result to the journal, or keeps it.
+fn record(journal: &mut Journal, call: EventId, result: &CallResult) -> Call {
+    match journal.settled(call, result) {
+        Ok(at) => Call::Settled(at),
+        Err(error) => {
+            tracing::warn!(%call, %error, "the result of call `{call}` is not in the journal");
+            Call::Kept(Box::new(result.clone()))
+        }
+    }
+}
+
+/// Reads answers until PID 1 is gone, then takes care that everything is.
+async fn read(mut reader: Reader, hand: Weak<NamespaceHand>) {
+    let broken = loop {
+        match reader.receive().await {
+            Ok(Some(FromInit::Settled { id, answer })) => {
+                let Some(hand) = hand.upgrade() else { return };
+                if let Some(call) = EventId::parse(&id) {
+                    hand.settle(call, words::result(answer));
+                }
+            }
+            Ok(Some(FromInit::Ready { .. })) => break Some("it broke the protocol".to_owned()),
+            Ok(None) => break None,
+            Err(error) => break Some(error.to_string()),
+        }
+    };
+    // Without the hand, dropping it has ended the sandbox.
+    let Some(hand) = hand.upgrade() else { return };
+    let confined = Arc::clone(&hand.confined);
+    let ended = spawn_blocking(move || {
+        confined.kill();
+        let ended = confined.wait();
+        (ended, confined.pressure())
+    });
+    let reason = match (broken, ended.await) {
+        (Some(broken), _) => broken,
+        (None, Ok((ended, pressure))) => {
+            let before = hand.state().pressure;
+            let words = words::struck(before, pressure, &hand.limits);
+            words.map_or_else(|| ended.to_string(), |words| format!("{ended} {words}"))
+        }
+        (None, Err(_)) => "its first process is gone".to_owned(),
+    };
+    tracing::info!(incarnation = %hand.incarnation, "hand `{}` has ended: {reason}", hand.incarnation);
+    hand.give_up(reason);
+}
+
+#[async_trait]
+impl Hand for NamespaceHand {
+    fn incarnation(&self) -> IncarnationId {
+        self.incarnation
+    }
+
+    fn promise(&self) -> Promise {
+        Promise::Journalled
+    }
+
+    async fn execute(
+        &self,
+        call: EventId,
+        name: &str,
+        input: &RawValue,
+    ) -> Result<CallResult, HandLost> {
+        let mut wait = match self.ask(call, name, input) {
+            Asked::Known(known) => return known,
+            Asked::Wait(wait) => wait,
+        };
+        let outcome = wait.wait_for(Option::is_some).await;
+        let outcome = outcome.ok().and_then(|outcome| outcome.clone());
+        outcome.unwrap_or_else(|| Err(self.lost("it was dropped", true)))
+    }
+
+    async fn cancel(&self, call: EventId) {
+        if let Some(mut wait) = self.stop(call) {
+            // An error means that the hand is gone, and with it the call.
+            drop(wait.wait_for(Option::is_some).await);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! From a folder to a hand that answers.
+
+use std::{os::unix::net::UnixStream, sync::Arc, time::Duration};
+
+use outlast_init::frame::{FromInit, Settings, ToInit, User, VERSION};
+use outlast_protocol::id::IncarnationId;
+use outlast_sandbox::{Cgroups, Confined, Image, Launcher, Mode, Spec, Verdict};
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, timeout},
+};
+use tokio_util::task::TaskTracker;
+
+use super::{Folder, NamespaceHand, journal::Journal, link::Link};
+use crate::{Limits, ProvisionError};
+
+/// How long PID 1 may take to answer: a machine under load, not a normal one.
+const HELLO: Duration = Duration::from_secs(30);
+
+/// Makes hands.
+#[derive(Debug)]
+pub(super) struct Maker {
+    launcher: Arc<Launcher>,
+    program: Arc<Image>,
+    tasks: TaskTracker,
+}
+
+/// A step that failed, before it is known for whom.
+struct Failed {
+    step: String,
+    reason: String,
+    mend: Option<String>,
+}
+
+impl Failed {
+    /// Names the step.
+    fn at(step: &str) -> impl Fn(std::io::Error) -> Self {
+        move |error| Self {
+            step: step.to_owned(),
+            reason: error.to_string(),
+            mend: None,
+        }
+    }
+}
+
+impl Maker {
+    /// Makes hands with a launcher.
+    pub(super) fn new(launcher: Launcher, program: Arc<Image>, tasks: TaskTracker) -> Self {
+        Self {
+            launcher: Arc::new(launcher),
+            program,
+            tasks,
+        }
+    }
+
+    /// Tells what this host can isolate.
+    pub(super) fn verdict(&self) -> &Verdict {
+        self.launcher.verdict()
+    }
+
+    /// Removes control groups that a dead server left.
+    pub(super) fn remove_leftover(&self, incarnation: IncarnationId) {
+        self.launcher.remove_leftover(&incarnation.to_string());
+    }
+
+    /// Makes a hand in a folder.
+    pub(super) async fn make(
+        &self,
+        folder: Folder,
+        limits: Limits,
+    ) -> Result<Arc<NamespaceHand>, ProvisionError> {
+        let incarnation = folder.incarnation();
+        let began = Instant::now();
+        let made = self.attempt(folder, limits).await;
+        let took = began.elapsed();
+        metrics::histogram!("outlast_hands_provision_seconds").record(took.as_secs_f64());
+        match made {
+            Ok(hand) => {
+                tracing::debug!(%incarnation, ?took, "hand `{incarnation}` is made");
+                Ok(hand)
+            }
+            Err(Failed { step, reason, mend }) => Err(ProvisionError::Step {
+                incarnation,
+                step,
+                reason,
+                mend,
+            }),
+        }
+    }
+
+    /// Starts the sandbox, greets PID 1, begins the journal.
+    async fn attempt(&self, folder: Folder, limits: Limits) -> Result<Arc<NamespaceHand>, Failed> {
+        let (confined, ours) = self.start(folder.clone(), limits).await?;
+        let mut link = Link::new(ours).map_err(Failed::at("open the channel"))?;
+        link.send(&ToInit::Hello(self.settings(limits)))
+            .await
+            .map_err(Failed::at("greet PID 1"))?;
+        let greeted = timeout(HELLO, link.receive()).await;
+        let answer = greeted
+            .map_err(|_| std::io::ErrorKind::TimedOut.into())
+            .flatten();
+        match answer.map_err(Failed::at("hear from PID 1"))? {
+            Some(FromInit::Ready { version: VERSION }) => {}
+            other => {
+                let reason = match other {
+                    Some(FromInit::Ready { version }) => format!("it speaks version {version}"),
+                    Some(FromInit::Settled { .. }) => "it answers what was not asked".to_owned(),
+                    None => confined.wait().to_string(),
+                };
+                return Err(Failed {
+                    step: "greet PID 1".to_owned(),
+                    reason,
+                    mend: None,
+                });
+            }
+        }
+        let journal = spawn_blocking(move || Journal::create(&folder).map(|made| (made, folder)));
+        let (journal, folder) = journal
+            .await
+            .map_err(std::io::Error::other)
+            .flatten()
+            .map_err(Failed::at("begin the journal"))?;
+        let incarnation = folder.incarnation();
+        Ok(NamespaceHand::begin(
+            incarnation,
+            limits,
+            confined,
+            journal,
+            link,
+            &self.tasks,
+        ))
+    }
+
+    /// Starts the sandbox; returns it with our end of its channel.
+    async fn start(
+        &self,
+        folder: Folder,
+        limits: Limits,
+    ) -> Result<(Confined, UnixStream), Failed> {
+        let (launcher, program) = (Arc::clone(&self.launcher), Arc::clone(&self.program));
+        let started = spawn_blocking(move || {
+            folder.make().map_err(Failed::at("make its folder"))?;
+            let (ours, theirs) = UnixStream::pair().map_err(Failed::at("make a channel"))?;
+            let spec = Spec {
+                name: folder.incarnation().to_string(),
+                program,
+                argv: vec!["outlast-init".to_owned()],
+                channel: theirs.into(),
+                folder: folder.tree(),
+                limits: outlast_sandbox::Limits {
+                    memory_bytes: limits.memory_bytes,
+                    pids: limits.pids,
+                    cpu_millis: limits.cpu_millis,
+                },
+            };
+            let confined = launcher.start(spec).map_err(|error| Failed {
+                step: error.step,
+                reason: error.source.to_string(),
+                mend: error.mend,
+            })?;
+            Ok((confined, ours))
+        });
+        started
+            .await
+            .map_err(|error| Failed::at("start it")(std::io::Error::other(error)))?
+    }
+
+    /// Writes down what PID 1 has to know.
+    fn settings(&self, limits: Limits) -> Settings {
+        let (uid, gid) = self.launcher.ids().inside();
+        let counted = matches!(self.verdict().cgroups, Cgroups::None { .. });
+        Settings {
+            version: VERSION,
+            user: match self.launcher.ids().mode {
+                Mode::Privileged => Some(User { uid, gid }),
+                Mode::Rootless => None,
+            },
+            pids: limits.pids,
+            output_bytes: limits.output_bytes,
+            call_ms: u64::try_from(limits.call.as_millis()).unwrap_or(u64::MAX),
+            watch_memory: counted.then_some(limits.memory_bytes),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The namespace driver: no daemon, no image; one Linux sandbox per incarnation.
+//!
+//! A sandbox is a child of this process and dies with it. Its writable layer and its journal are
+//! host files of the incarnation, which nothing inside can see, and outlive it.
+
+mod folder;
+mod hand;
+mod journal;
+mod link;
+mod maker;
+mod slots;
+mod words;
+
+use std::{io, path::PathBuf, sync::Arc};
+
+use async_trait::async_trait;
+use outlast_protocol::id::{EventId, IncarnationId};
+use outlast_sandbox::{Image, Launcher, Verdict};
+use tokio::task::spawn_blocking;
+use tokio_util::task::TaskTracker;
+
+use crate::{Hand, Keep, ProvisionError, Provisioner, ReapError, Recalled, Recipe};
+use folder::{Folder, Folders};
+use hand::NamespaceHand;
+use maker::Maker;
+use slots::Slots;
+
+/// The helper that confines.
+const CONFINE: &[u8] = include_bytes!(env!("OUTLAST_CONFINE"));
+
+/// PID 1.
+const INIT: &[u8] = include_bytes!(env!("OUTLAST_INIT"));
+
+/// What the driver is made with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Holds a folder for each incarnation; made if it is missing. Of one server at a time.
+    pub dir: PathBuf,
+}
+
+/// Makes hands of Linux sandboxes on this machine.
+///
+/// Dropping it, and every hand it gave out, ends the sandboxes; layers and journals stay.
+#[derive(Debug)]
+pub struct Namespaces {
+    node: Arc<Node>,
+}
+
+/// What the driver's tasks share.
+#[derive(Debug)]
+struct Node {
+    folders: Folders,
+    maker: Maker,
+    slots: Slots,
+    tasks: TaskTracker,
+}
+
+impl Namespaces {
+    /// Finds out what this host can isolate. Must run in a tokio runtime.
+    ///
+    /// A host that can isolate nothing still gives a driver: its [`verdict`](Self::verdict) and
+    /// every attempt to provision say what is missing.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be used, or threads or memory are lacking.
+    pub async fn new(options: Options) -> io::Result<Self> {
+        let folders = Folders::new(&options.dir)?;
+        let shared = folders.shared();
+        let made = spawn_blocking(move || -> io::Result<_> {
+            let helper = Arc::new(Image::new("outlast-confine", CONFINE)?);
+            let program = Arc::new(Image::new("outlast-init", INIT)?);
+            let launcher = Launcher::new(outlast_sandbox::Options { helper, shared })?;
+            Ok((launcher, program))
+        });
+        let (launcher, program) = made.await.map_err(io::Error::other)??;
+        let verdict = launcher.verdict();
+        tracing::info!(?verdict, "sandboxes: {verdict}");
+        let tasks = TaskTracker::new();
+        let maker = Maker::new(launcher, program, tasks.clone());
+        Ok(Self {
+            node: Arc::new(Node {
+                folders,
+                maker,
+                slots: Slots::default(),
+                tasks,
+            }),
+        })
+    }
+
+    /// Tells what isolation this host gives.
+    pub fn verdict(&self) -> &Verdict {
+        self.node.maker.verdict()
+    }
+
+    /// Ends every sandbox and waits until nothing of them runs. Layers and journals stay.
+    pub async fn shutdown(&self) {
+        self.node.tasks.close();
+        for hand in self.node.slots.hands() {
+            hand.kill().await;
+        }
+        self.node.tasks.wait().await;
+    }
+}
+
+impl Node {
+    /// Makes a hand, or returns the one there is.
+    async fn provision(&self, recipe: &Recipe) -> Result<Arc<NamespaceHand>, ProvisionError> {
+        let incarnation = recipe.incarnation;
+        let slot = self.slots.slot(incarnation);
+        let mut slot = slot.lock().await;
+        if let Some(hand) = slot.hand.as_ref().filter(|hand| !hand.is_lost()) {
+            return Ok(Arc::clone(hand));
+        }
+        let folder = self.folders.of(incarnation);
+        if slot.hand.is_some() || folder.has_lived() {
+            return Err(ProvisionError::Ended { incarnation });
+        }
+        if let Some(predecessor) = recipe.predecessor.filter(|old| *old != incarnation) {
+            self.inherit(predecessor, &folder).await?;
+        }
+        let hand = self.maker.make(folder, recipe.limits).await?;
+        slot.hand = Some(Arc::clone(&hand));
+        Ok(hand)
+    }
+
+    /// Ends the predecessor and gives its layer to the successor.
+    async fn inherit(&self, from: IncarnationId, to: &Folder) -> Result<(), ProvisionError> {
+        let failed = |reason: String| ProvisionError::Step {
+            incarnation: to.incarnation(),
+            step: format!("take over the layer of `{from}`"),
+            reason,
+            mend: None,
+        };
+        self.reap(from, Keep::Layer)
+            .await
+            .map_err(|error| failed(error.reason))?;
+        let (old, new) = (self.folders.of(from), to.clone());
+        spawn_blocking(move || new.take_layer(&old))
+            .await
+            .map_err(io::Error::other)
+            .flatten()
+            .map_err(|error| failed(error.to_string()))
+    }
+
+    /// Ends an incarnation.
+    async fn reap(&self, incarnation: IncarnationId, keep: Keep) -> Result<(), ReapError> {
+        let slot = self.slots.slot(incarnation);
+        let mut locked = slot.lock().await;
+        if let Some(hand) = locked.hand.take() {
+            hand.kill().await;
+        }
+        self.maker.remove_leftover(incarnation);
+        let folder = self.folders.of(incarnation);
+        let removed = spawn_blocking(move || folder.remove(keep)).await;
+        drop(locked);
+        self.slots.forget(incarnation, slot);
+        removed
+            .map_err(io::Error::other)
+            .flatten()
+            .map_err(|error| ReapError {
+                incarnation,
+                reason: error.to_string(),
+            })
+    }
+}
+
+#[async_trait]
+impl Provisioner for Namespaces {
+    async fn provision(&self, recipe: &Recipe) -> Result<Arc<dyn Hand>, ProvisionError> {
+        let (node, recipe) = (Arc::clone(&self.node), recipe.clone());
+        let incarnation = recipe.incarnation;
+        // A task of its own: a caller that goes away leaves no half-made sandbox behind.
+        let task = self
+            .node
+            .tasks
+            .spawn(async move { node.provision(&recipe).await });
+        let made = task.await.unwrap_or_else(|error| {
+            let (step, reason) = ("make it".to_owned(), error.to_string());
+            Err(ProvisionError::Step {
+                incarnation,
+                step,
+                reason,
+                mend: None,
+            })
+        });
+        made.map(|hand| hand as Arc<dyn Hand>)
+    }
+
+    async fn find(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>> {
+        let hand = self.node.slots.live(incarnation)?;
+        Some(hand as Arc<dyn Hand>)
+    }
+
+    async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {
+        if let Some(hand) = self.node.slots.hand(incarnation).await {
+            return hand.recall(call);
+        }
+        let folder = self.node.folders.of(incarnation);
+        spawn_blocking(move || journal::recall(&folder, call))
+            .await
+            .unwrap_or(Recalled::Unknown)
+    }
+
+    async fn reap(&self, incarnation: IncarnationId, keep: Keep) -> Result<(), ReapError> {
+        let node = Arc::clone(&self.node);
+        let task = self
+            .node
+            .tasks
+            .spawn(async move { node.reap(incarnation, keep).await });
+        task.await.unwrap_or_else(|error| {
+            Err(ReapError {
+                incarnation,
+                reason: error.to_string(),
+            })
+        })
+    }
+
+    async fn list(&self) -> Vec<IncarnationId> {
+        let mut found = self.node.slots.incarnations();
+        found.extend(self.node.folders.list());
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}

@@ -1,0 +1,4 @@
+//! Real sandboxes, on this host.
+
+mod bash;
+mod support;

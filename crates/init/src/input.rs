@@ -1,0 +1,169 @@
+//! Reads a tool's input and names the field that is wrong.
+
+use serde_json::{Map, Value};
+
+/// The fields of one input. What a tool does not know is left unread.
+#[derive(Debug)]
+pub(crate) struct Fields<'a> {
+    tool: &'a str,
+    map: Map<String, Value>,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads an object.
+    pub(crate) fn parse(tool: &'a str, input: &str) -> Result<Self, String> {
+        match serde_json::from_str(input) {
+            Ok(Value::Object(map)) => Ok(Self { tool, map }),
+            Ok(other) => Err(format!(
+                "{tool}: input must be an object, not {}",
+                kind(&other)
+            )),
+            Err(error) => Err(format!("{tool}: input is not JSON: {error}")),
+        }
+    }
+
+    /// Takes a field that may be missing or null.
+    fn take(&mut self, name: &str) -> Option<Value> {
+        self.map.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// Says what a field must be.
+    fn wrong<T>(&self, name: &str, expected: &str, value: &Value) -> Result<T, String> {
+        Err(format!(
+            "{}: {name} must be {expected}, not {}",
+            self.tool,
+            kind(value)
+        ))
+    }
+
+    /// Takes a string that may be missing.
+    pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, String> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => self.wrong(name, "a string", &other),
+        }
+    }
+
+    /// Takes a string that must be there.
+    pub(crate) fn required(&mut self, name: &str) -> Result<String, String> {
+        self.text(name)?
+            .ok_or_else(|| format!("{}: {name} is required", self.tool))
+    }
+
+    /// Takes a path that must be there: not empty, without NUL.
+    pub(crate) fn path(&mut self, name: &str) -> Result<String, String> {
+        let path = self.required(name)?;
+        self.usable(name, path)
+    }
+
+    /// Takes a path that may be missing or empty.
+    pub(crate) fn optional_path(&mut self, name: &str) -> Result<Option<String>, String> {
+        let path = self.text(name)?.filter(|path| !path.is_empty());
+        path.map(|path| self.usable(name, path)).transpose()
+    }
+
+    /// Checks that a text can be a path.
+    fn usable(&self, name: &str, path: String) -> Result<String, String> {
+        if path.is_empty() {
+            return Err(format!("{}: {name} must not be empty", self.tool));
+        }
+        if path.contains('\0') {
+            return Err(format!("{}: {name} must not contain NUL", self.tool));
+        }
+        Ok(path)
+    }
+
+    /// Takes a truth value; missing is false.
+    pub(crate) fn flag(&mut self, name: &str) -> Result<bool, String> {
+        match self.take(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(other) => self.wrong(name, "true or false", &other),
+        }
+    }
+
+    /// Takes an integer that may be missing.
+    pub(crate) fn integer(&mut self, name: &str) -> Result<Option<i64>, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(None);
+        };
+        match whole(&value) {
+            Some(number) => Ok(Some(number)),
+            None => self.wrong(name, "an integer", &value),
+        }
+    }
+
+    /// Takes a pair of integers that may be missing.
+    pub(crate) fn pair(&mut self, name: &str) -> Result<Option<[i64; 2]>, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(None);
+        };
+        let numbers: Option<Vec<i64>> = value
+            .as_array()
+            .and_then(|items| items.iter().map(whole).collect());
+        match numbers.as_deref() {
+            Some([first, last]) => Ok(Some([*first, *last])),
+            Some(_) | None => Err(format!(
+                "{}: {name} must be two integers, [start_line, end_line]",
+                self.tool
+            )),
+        }
+    }
+}
+
+/// Reads a whole number, also if it was written as `3.0`.
+fn whole(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| {
+        let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+        format!("{number:.0}").parse().ok()
+    })
+}
+
+/// Names what a value is.
+const fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_names_tool_and_field() {
+        let fields = |input| Fields::parse("read", input);
+        assert_eq!(
+            fields("[1]").unwrap_err(),
+            "read: input must be an object, not an array"
+        );
+        let mut some = fields(r#"{"a": 3, "b": "", "c": [1], "d": "x\u0000", "e": null}"#).unwrap();
+        assert_eq!(
+            some.required("a").unwrap_err(),
+            "read: a must be a string, not a number"
+        );
+        assert_eq!(some.path("b").unwrap_err(), "read: b must not be empty");
+        assert_eq!(
+            some.pair("c").unwrap_err(),
+            "read: c must be two integers, [start_line, end_line]"
+        );
+        assert_eq!(some.path("d").unwrap_err(), "read: d must not contain NUL");
+        assert_eq!(some.required("e").unwrap_err(), "read: e is required");
+    }
+
+    #[test]
+    fn whole_numbers_may_be_written_with_a_point() {
+        let mut fields = Fields::parse("t", r#"{"a": 3.0, "b": 3.5}"#).unwrap();
+        assert_eq!(fields.integer("a"), Ok(Some(3)));
+        assert_eq!(
+            fields.integer("b").unwrap_err(),
+            "t: b must be an integer, not a number"
+        );
+    }
+}

@@ -1,0 +1,17 @@
+//! PID 1 of a sandbox, and what it starts; see [`outlast_init`].
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use outlast_init::{launch, pid1, tools};
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    match args.next().as_deref() {
+        None => pid1::run(),
+        Some(launch::COMMAND) => launch::run(args),
+        Some(tools::COMMAND) => tools::worker::run(),
+        Some(_) => ExitCode::FAILURE,
+    }
+}

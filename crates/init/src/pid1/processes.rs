@@ -1,0 +1,127 @@
+//! What runs in the sandbox, from `/proc`, and how it is ended.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// One process.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    parent: i32,
+    group: i32,
+    session: i32,
+    alive: bool,
+}
+
+/// Lists all processes but PID 1.
+pub(super) fn all() -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| {
+            let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            read(Pid::from_raw(pid)?)
+        })
+        .filter(|process| process.pid != Pid::INIT)
+        .collect()
+}
+
+/// Reads one process; `None` if it has gone.
+fn read(pid: Pid) -> Option<Process> {
+    let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    stat(pid, &text)
+}
+
+/// Reads a line of `stat`; the name in it may hold anything, so fields count from its end.
+fn stat(pid: Pid, text: &str) -> Option<Process> {
+    let (_, fields) = text.rsplit_once(") ")?;
+    let mut fields = fields.split(' ');
+    let alive = !matches!(fields.next()?, "Z" | "X");
+    let mut number = || fields.next()?.parse().ok();
+    Some(Process {
+        pid,
+        parent: number()?,
+        group: number()?,
+        session: number()?,
+        alive,
+    })
+}
+
+/// Which processes of a shell to end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Scope {
+    /// The shell and its whole session.
+    Session,
+    /// Only what the shell started, below it.
+    Children,
+}
+
+/// Kills processes of the shell's session, again until no new one turns up.
+///
+/// What left the session by `setsid` stays: it was meant to, and ends with the sandbox.
+pub(super) fn kill_session(shell: Pid, scope: Scope) {
+    if scope == Scope::Session {
+        // One call reaches the whole group at once, so nothing can fork away from it.
+        let _ = kill_process_group(shell, Signal::KILL);
+    }
+    for _ in 0..20 {
+        let found = members(shell, scope);
+        if found.is_empty() {
+            return;
+        }
+        for process in found {
+            // With job control a job has a group of its own.
+            if process.group != shell.as_raw_nonzero().get()
+                && let Some(group) = Pid::from_raw(process.group)
+            {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = kill_process(process.pid, Signal::KILL);
+        }
+    }
+}
+
+/// Kills everything but PID 1 if less than a quarter of the commands' processes is left.
+pub(super) fn make_room(pids: u32) {
+    let alive = all().iter().filter(|process| process.alive).count();
+    if alive > pids as usize / 4 * 3 {
+        // From PID 1 this reaches every other process of the sandbox, all at once.
+        let everything = nix::unistd::Pid::from_raw(-1);
+        let _ = nix::sys::signal::kill(everything, nix::sys::signal::Signal::SIGKILL);
+    }
+}
+
+/// Returns the living processes of a shell's session and those below it.
+fn members(shell: Pid, scope: Scope) -> Vec<Process> {
+    let id = shell.as_raw_nonzero().get();
+    all()
+        .into_iter()
+        .filter(|process| process.alive)
+        .filter(|process| match scope {
+            Scope::Session => process.session == id || process.parent == id,
+            Scope::Children => process.session == id && process.pid != shell,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_spaces_and_brackets_is_passed_over() {
+        let pid = Pid::from_raw(7).unwrap();
+        let line = "7 (a) b (c)) S 1 5 6 0 -1 4194560 1 2";
+        let expected = Process {
+            pid,
+            parent: 1,
+            group: 5,
+            session: 6,
+            alive: true,
+        };
+        assert_eq!(stat(pid, line), Some(expected));
+        assert!(!stat(pid, "7 (x) Z 1 5 6 0").unwrap().alive);
+    }
+}

@@ -1,0 +1,251 @@
+//! The persistent shell: one bash, one command at a time.
+
+mod live;
+
+use std::{collections::VecDeque, os::fd::AsFd as _, time::Duration};
+
+use rustix::{
+    event::{PollFd, PollFlags},
+    process::{Pid, WaitStatus},
+};
+
+use super::{
+    Settled,
+    processes::{Scope, kill_session},
+};
+use crate::{
+    frame::{Answer, Ended, Settings},
+    input::Fields,
+    launch::Terms,
+};
+use live::{Live, Running};
+
+/// How long a command may run if the call does not say.
+const DEFAULT_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a command may take to end once everything it started was killed.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// A call that waits for its turn.
+#[derive(Debug)]
+struct Waiting {
+    id: String,
+    order: Order,
+}
+
+/// What a call asks for.
+#[derive(Debug)]
+enum Order {
+    Restart,
+    Run { command: String, limit: Duration },
+}
+
+/// Whether there is a shell.
+#[derive(Debug)]
+enum State {
+    /// None was needed so far.
+    Fresh,
+    /// There is one.
+    Alive(Box<Live>),
+    /// There was one; a restart makes another.
+    Broken(String),
+}
+
+/// The shell and the calls for it.
+#[derive(Debug)]
+pub(super) struct Shell {
+    terms: Terms,
+    pids: u32,
+    output_bytes: usize,
+    longest: Duration,
+    state: State,
+    waiting: VecDeque<Waiting>,
+}
+
+impl Shell {
+    /// Begins without a shell.
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            terms: Terms::from(settings),
+            pids: settings.pids,
+            output_bytes: settings.output_bytes,
+            longest: Duration::from_millis(settings.call_ms),
+            state: State::Fresh,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Queues a call; an error is its answer at once.
+    pub(super) fn submit(&mut self, id: String, input: &str) -> Result<(), String> {
+        let mut fields = Fields::parse("bash", input)?;
+        let command = fields.text("command")?;
+        let restart = fields.flag("restart")?;
+        let asked = fields
+            .integer("timeout_ms")?
+            .and_then(|ms| u64::try_from(ms).ok());
+        let limit = asked
+            .filter(|ms| *ms > 0)
+            .map_or(DEFAULT_LIMIT, Duration::from_millis);
+        let order = match (restart, command) {
+            (true, _) => Order::Restart,
+            (false, None) => return Err("bash: command is required".to_owned()),
+            (false, Some(command)) if command.contains('\0') => {
+                return Err("bash: command must not contain NUL".to_owned());
+            }
+            (false, Some(command)) => Order::Run {
+                command,
+                limit: limit.min(self.longest),
+            },
+        };
+        self.waiting.push_back(Waiting { id, order });
+        Ok(())
+    }
+
+    /// Stops a call. One that waits is answered at once, one that runs when it has ended.
+    pub(super) fn cancel(&mut self, id: &str, now: Duration) -> Option<Settled> {
+        if let Some(at) = self.waiting.iter().position(|waiting| waiting.id == id) {
+            self.waiting.remove(at);
+            let text = "bash: stopped before it began".to_owned();
+            return Some(Settled {
+                id: id.to_owned(),
+                answer: Answer::of(text, true, Ended::Interrupted),
+            });
+        }
+        if let State::Alive(live) = &mut self.state
+            && live.interrupt(id, now + GRACE)
+        {
+            kill_session(live.pid(), Scope::Children);
+        }
+        None
+    }
+
+    /// Takes note of a process that has ended.
+    pub(super) fn ended(&mut self, pid: Pid, status: WaitStatus) {
+        if let State::Alive(live) = &mut self.state {
+            live.ended(pid, status);
+        }
+    }
+
+    /// Says that the running command met the memory limit.
+    pub(super) fn struck(&mut self, words: &str) {
+        if let State::Alive(live) = &mut self.state {
+            live.struck(words);
+        }
+    }
+
+    /// Returns whether a command runs.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(&self.state, State::Alive(live) if live.running().is_some())
+    }
+
+    /// Returns whether there is a shell that may have left something running.
+    pub(super) const fn is_alive(&self) -> bool {
+        matches!(self.state, State::Alive(_))
+    }
+
+    /// Adds what to wait for.
+    pub(super) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+        if let State::Alive(live) = &self.state {
+            for (fd, flags) in live.interests() {
+                fds.push(PollFd::from_borrowed_fd(fd.as_fd(), flags));
+            }
+        }
+    }
+
+    /// Returns when something has to be done even if nothing happens.
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        match &self.state {
+            State::Alive(live) => live.running().map(Running::next_deadline),
+            State::Fresh | State::Broken(_) => None,
+        }
+    }
+
+    /// Goes on as far as possible; returns the calls that are over.
+    pub(super) fn advance(&mut self, now: Duration) -> Vec<Settled> {
+        let mut over = Vec::new();
+        loop {
+            if let State::Alive(live) = &mut self.state {
+                let (settled, broken) = live.advance(now);
+                over.extend(settled);
+                if let Some(why) = broken {
+                    self.state = State::Broken(why);
+                }
+            }
+            if self.is_busy() {
+                return over;
+            }
+            let Some(next) = self.waiting.pop_front() else {
+                return over;
+            };
+            over.extend(self.begin(next, now));
+        }
+    }
+
+    /// Begins a call; returns its answer if that is all.
+    fn begin(&mut self, Waiting { id, order }: Waiting, now: Duration) -> Option<Settled> {
+        let answer = match order {
+            Order::Restart => match self.restart() {
+                Ok(()) => Answer::text("bash session restarted"),
+                Err(text) => Answer::error(text),
+            },
+            Order::Run { command, limit } => match self.shell() {
+                Ok(live) => {
+                    live.begin(id, &command, limit, now);
+                    return None;
+                }
+                Err(text) => Answer::error(text),
+            },
+        };
+        Some(Settled { id, answer })
+    }
+
+    /// Returns the shell, and makes the first one.
+    fn shell(&mut self) -> Result<&mut Live, String> {
+        if matches!(self.state, State::Fresh) {
+            self.start()?;
+        }
+        match &mut self.state {
+            State::Alive(live) => Ok(live),
+            State::Fresh => Err("bash: no session".to_owned()),
+            State::Broken(why) => Err(format!(
+                "bash: session terminated ({why}); restart required: call bash with restart: true"
+            )),
+        }
+    }
+
+    /// Ends the shell and what it started, and makes a new one.
+    fn restart(&mut self) -> Result<(), String> {
+        if let State::Alive(live) = &self.state {
+            kill_session(live.pid(), Scope::Session);
+        }
+        // What left the session lives on, unless it leaves no room for a new shell.
+        super::processes::make_room(self.pids);
+        self.start()
+    }
+
+    /// Starts a shell.
+    fn start(&mut self) -> Result<(), String> {
+        match Live::start(&self.terms, self.output_bytes) {
+            Ok(live) => {
+                self.state = State::Alive(Box::new(live));
+                Ok(())
+            }
+            Err(error) => {
+                self.state = State::Broken("it could not be started".to_owned());
+                Err(format!("bash: the shell could not be started: {error}"))
+            }
+        }
+    }
+}
+
+/// Says what became of a shell that ended by itself.
+fn why(status: WaitStatus) -> String {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => format!("the shell exited with status {code}"),
+        (None, Some(signal)) => format!("the shell was killed by signal {signal}"),
+        (None, None) => "the shell ended".to_owned(),
+    }
+}
+
+/// What a descriptor is watched for.
+type Interest<'a> = (&'a std::os::fd::OwnedFd, PollFlags);

@@ -1,0 +1,179 @@
+//! Control groups: memory, processes and processor time of a whole sandbox.
+//!
+//! Version 1, version 2 and none are all served. Groups are made below the server's own, so a
+//! service manager's bounds on the server bound its sandboxes too.
+
+mod find;
+mod v1;
+mod v2;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    process::Pid,
+    thread::{Timespec, nanosleep},
+};
+
+use crate::{Cgroups, Limits};
+
+/// How often limits struck since a sandbox was started.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Pressure {
+    /// Processes killed because memory ran out.
+    pub oom_kills: u64,
+    /// New processes refused because there were too many.
+    pub pids_refused: u64,
+}
+
+/// How groups are made on this host.
+#[derive(Clone, Debug)]
+pub(crate) enum Controllers {
+    /// One hierarchy per controller.
+    V1(v1::Hierarchies),
+    /// One hierarchy.
+    V2(v2::Parent),
+    /// Not at all, and why.
+    None(String),
+}
+
+impl Controllers {
+    /// Finds out by making a group and removing it.
+    pub(crate) fn detect() -> Self {
+        match find::Host::read(Path::new("/proc/self")) {
+            Ok(host) => Self::choose(&host),
+            Err(error) => Self::None(format!("/proc/self/cgroup cannot be read: {error}")),
+        }
+    }
+
+    /// Prefers what can bound memory and processes.
+    fn choose(host: &find::Host) -> Self {
+        let first = match v1::Hierarchies::usable(host) {
+            Ok(found) => return Self::V1(found),
+            Err(reason) => reason,
+        };
+        match v2::Parent::usable(host) {
+            Ok(found) => Self::V2(found),
+            Err(reason) => Self::None(format!("version 1: {first}; version 2: {reason}")),
+        }
+    }
+
+    /// Describes them for a person.
+    pub(crate) fn describe(&self) -> Cgroups {
+        match self {
+            Self::V1(found) => Cgroups::V1 {
+                controllers: found.names(),
+            },
+            Self::V2(found) => Cgroups::V2 {
+                controllers: found.controllers.clone(),
+            },
+            Self::None(reason) => Cgroups::None {
+                reason: reason.clone(),
+            },
+        }
+    }
+
+    /// Makes the group `name` with its bounds.
+    pub(crate) fn create(&self, name: &str, limits: &Limits) -> io::Result<Group> {
+        let name = format!("outlast-{name}");
+        match self {
+            Self::V1(found) => found.create(&name, limits),
+            Self::V2(found) => found.create(&name, limits),
+            Self::None(_) => Ok(Group::default()),
+        }
+    }
+
+    /// Removes what a dead server left of the group `name`.
+    pub(crate) fn remove_leftover(&self, name: &str) {
+        let name = format!("outlast-{name}");
+        let folders = match self {
+            Self::V1(found) => found.folders(&name),
+            Self::V2(found) => vec![found.folder.join(&name)],
+            Self::None(_) => Vec::new(),
+        };
+        Group {
+            folders,
+            ..Group::default()
+        }
+        .remove();
+    }
+}
+
+/// The groups of one sandbox.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    folders: Vec<PathBuf>,
+    /// The file with a line `oom_kill N`.
+    oom: Option<PathBuf>,
+    /// The file with a line `max N`.
+    pids: Option<PathBuf>,
+}
+
+impl Group {
+    /// Puts a process in, before it makes others.
+    pub(crate) fn add(&self, pid: Pid) -> io::Result<()> {
+        let pid = pid.as_raw_nonzero().to_string();
+        self.folders
+            .iter()
+            .try_for_each(|folder| fs::write(folder.join("cgroup.procs"), &pid))
+    }
+
+    /// Returns how often its bounds struck.
+    pub(crate) fn pressure(&self) -> Pressure {
+        let count = |file: &Option<PathBuf>, key| {
+            file.as_ref()
+                .and_then(|file| counter(file, key))
+                .unwrap_or(0)
+        };
+        Pressure {
+            oom_kills: count(&self.oom, "oom_kill"),
+            pids_refused: count(&self.pids, "max"),
+        }
+    }
+
+    /// Removes the groups; their processes must be dead or dying.
+    pub(crate) fn remove(&self) {
+        for folder in &self.folders {
+            remove(folder);
+        }
+    }
+}
+
+/// Returns the bound on everything in the group: the commands', and room for PID 1 to act.
+fn most_pids(limits: &Limits) -> u64 {
+    u64::from(limits.pids) + crate::plan::SPARE_PIDS
+}
+
+/// Removes one group, waiting a little for the kernel to let go of the last process.
+fn remove(folder: &Path) {
+    let pause = Timespec {
+        tv_sec: 0,
+        tv_nsec: 2_000_000,
+    };
+    for _ in 0..500 {
+        match fs::remove_dir(folder) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => drop(nanosleep(&pause)),
+            Ok(()) | Err(_) => return,
+        }
+    }
+}
+
+/// Reads the number behind `key` in a file of keys and numbers.
+fn counter(file: &Path, key: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    text.lines()
+        .find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
+}
+
+/// Makes the group folder anew if an old one of that name is in the way.
+fn make(folder: &Path) -> io::Result<()> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            remove(folder);
+            fs::create_dir(folder)
+        }
+        other => other,
+    }
+}

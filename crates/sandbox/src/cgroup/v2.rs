@@ -1,0 +1,182 @@
+//! Version 2: one hierarchy, whose inner groups hold no processes.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::{Group, find::Host, make};
+use crate::Limits;
+
+/// The controllers that bound a sandbox.
+const WANTED: [&str; 3] = ["memory", "pids", "cpu"];
+
+/// The period of the processor quota, in microseconds.
+const PERIOD: u64 = 100_000;
+
+/// A group that hands its controllers to the groups made in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Parent {
+    pub(super) folder: PathBuf,
+    pub(super) controllers: Vec<String>,
+}
+
+impl Parent {
+    /// Returns a group to make groups in: the server's own if it is alone there, as a service is;
+    /// else, as root, one at the top.
+    pub(super) fn usable(host: &Host) -> Result<Self, String> {
+        let (top, own) = host.v2().ok_or("not mounted")?;
+        Self::at(&own, &own).or_else(|first| {
+            let apart = top.join("outlast");
+            Self::at(&top, &apart).map_err(|second| {
+                format!("{}: {first}; {}: {second}", own.display(), apart.display())
+            })
+        })
+    }
+
+    /// Hands controllers from `above` down and makes a trial group in `folder`.
+    fn at(above: &Path, folder: &Path) -> Result<Self, String> {
+        let controllers = offered(above)?;
+        let attempt = || -> io::Result<()> {
+            if folder == above {
+                leave_alone(above)?;
+            }
+            hand_down(above, &controllers)?;
+            if folder != above {
+                fs::create_dir_all(folder)?;
+                hand_down(folder, &controllers)?;
+            }
+            let trial = folder.join(format!("outlast-trial-{}", std::process::id()));
+            make(&trial)?;
+            fs::remove_dir(trial)
+        };
+        attempt().map_err(|error| error.to_string())?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            controllers,
+        })
+    }
+
+    /// Makes the group `name`.
+    pub(super) fn create(&self, name: &str, limits: &Limits) -> io::Result<Group> {
+        let folder = self.folder.join(name);
+        let group = Group {
+            oom: Some(folder.join("memory.events")),
+            pids: Some(folder.join("pids.events")),
+            folders: vec![folder.clone()],
+        };
+        make(&folder)?;
+        self.bound(&folder, limits)
+            .inspect_err(|_| group.remove())?;
+        Ok(group)
+    }
+
+    /// Writes the bounds.
+    fn bound(&self, folder: &Path, limits: &Limits) -> io::Result<()> {
+        let has = |name: &str| self.controllers.iter().any(|found| found == name);
+        fs::write(folder.join("memory.max"), limits.memory_bytes.to_string())?;
+        // Without swap there is no such file.
+        drop(fs::write(folder.join("memory.swap.max"), "0"));
+        fs::write(
+            folder.join("pids.max"),
+            super::most_pids(limits).to_string(),
+        )?;
+        if has("cpu") {
+            let quota = u64::from(limits.cpu_millis) * PERIOD / 1000;
+            fs::write(
+                folder.join("cpu.max"),
+                format!("{} {PERIOD}", quota.max(1000)),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the wanted controllers that a group has; memory and pids must be among them.
+fn offered(group: &Path) -> Result<Vec<String>, String> {
+    let text =
+        fs::read_to_string(group.join("cgroup.controllers")).map_err(|error| error.to_string())?;
+    let has = |name: &str| text.split_ascii_whitespace().any(|found| found == name);
+    match WANTED.iter().find(|name| **name != "cpu" && !has(name)) {
+        Some(missing) => Err(format!("no {missing} controller")),
+        None => Ok(WANTED
+            .iter()
+            .filter(|name| has(name))
+            .map(|name| (*name).to_owned())
+            .collect()),
+    }
+}
+
+/// Moves this process to a leaf, if it is the only one in its group.
+///
+/// Processes of others are left where they are: then the group cannot be used.
+fn leave_alone(group: &Path) -> io::Result<()> {
+    let own = std::process::id().to_string();
+    let members = fs::read_to_string(group.join("cgroup.procs"))?;
+    if members.lines().any(|member| member != own) {
+        return Err(io::Error::other("it holds other processes too"));
+    }
+    let leaf = group.join("outlast-server");
+    make(&leaf)?;
+    fs::write(leaf.join("cgroup.procs"), own)
+}
+
+/// Enables controllers for the groups below.
+fn hand_down(group: &Path, controllers: &[String]) -> io::Result<()> {
+    let file = group.join("cgroup.subtree_control");
+    controllers
+        .iter()
+        .try_for_each(|name| fs::write(&file, format!("+{name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that looks like a group; what is written to it can be read back.
+    fn group(controllers: &str, members: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("cgroup.controllers"), controllers).unwrap();
+        fs::write(folder.path().join("cgroup.procs"), members).unwrap();
+        folder
+    }
+
+    const LIMITS: Limits = Limits {
+        memory_bytes: 1 << 20,
+        pids: 10,
+        cpu_millis: 1500,
+    };
+
+    #[test]
+    fn a_service_alone_in_its_group_uses_it() {
+        let own = group("cpuset cpu io memory pids", &std::process::id().to_string());
+        let parent = Parent::at(own.path(), own.path()).unwrap();
+        assert_eq!(parent.controllers, ["memory", "pids", "cpu"]);
+        let made = parent.create("x", &LIMITS).unwrap();
+        let read = |name: &str| fs::read_to_string(own.path().join("x").join(name)).unwrap();
+        assert_eq!(
+            (read("memory.max"), read("pids.max")),
+            ("1048576".into(), "26".into())
+        );
+        assert_eq!(read("cpu.max"), "150000 100000");
+        fs::write(own.path().join("x/memory.events"), "oom 3\noom_kill 2\n").unwrap();
+        assert_eq!(made.pressure().oom_kills, 2);
+    }
+
+    #[test]
+    fn a_group_with_others_in_it_is_left_alone() {
+        let own = group("memory pids", "1\n");
+        let reason = Parent::at(own.path(), own.path()).unwrap_err();
+        assert_eq!(reason, "it holds other processes too");
+        assert!(!own.path().join("outlast-server").exists());
+    }
+
+    #[test]
+    fn a_missing_controller_is_named() {
+        let own = group("cpu pids", "");
+        assert_eq!(
+            Parent::at(own.path(), own.path()).unwrap_err(),
+            "no memory controller"
+        );
+    }
+}

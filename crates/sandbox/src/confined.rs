@@ -1,0 +1,118 @@
+//! A running sandbox, as its parent sees it.
+
+use std::{
+    fmt, io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_open, pidfd_send_signal,
+    waitid,
+};
+
+use crate::{Pressure, cgroup::Group, spawner::Spawner};
+
+/// How PID 1 ended, and everything in the sandbox with it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ended {
+    /// It left by itself.
+    Exited(i32),
+    /// A signal killed it.
+    Killed(i32),
+    /// It is gone and the system does not say how.
+    Unknown,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(status) => write!(f, "its first process ended with status {status}"),
+            Self::Killed(signal) => write!(f, "its first process was killed by signal {signal}"),
+            Self::Unknown => write!(f, "its first process is gone"),
+        }
+    }
+}
+
+/// One running sandbox. Dropping it kills everything inside and removes its control groups.
+#[derive(Debug)]
+pub struct Confined {
+    process: OwnedFd,
+    pid: Pid,
+    ended: Mutex<Option<Ended>>,
+    group: Group,
+    /// Its thread has to outlive the sandbox.
+    _parent: Arc<Spawner>,
+}
+
+impl Confined {
+    /// Takes over the child `pid`, which nobody has waited for.
+    pub(crate) fn new(pid: Pid, group: Group, parent: Arc<Spawner>) -> io::Result<Self> {
+        let process = pidfd_open(pid, PidfdFlags::empty())?;
+        Ok(Self {
+            process,
+            pid,
+            ended: Mutex::new(None),
+            group,
+            _parent: parent,
+        })
+    }
+
+    /// Returns the pid of PID 1 as the host sees it.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// Kills everything inside. Harmless if it has ended.
+    pub fn kill(&self) {
+        // Fails only for a process that is already gone.
+        let _ = pidfd_send_signal(&self.process, Signal::KILL);
+    }
+
+    /// Waits until nothing of it runs any more. Blocks.
+    pub fn wait(&self) -> Ended {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        *ended.get_or_insert_with(|| reap(self.process.as_fd()))
+    }
+
+    /// Returns how often its limits struck so far; zeroes without control groups.
+    pub fn pressure(&self) -> Pressure {
+        self.group.pressure()
+    }
+}
+
+impl AsFd for Confined {
+    /// Returns a descriptor that becomes readable when the sandbox has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.process.as_fd()
+    }
+}
+
+impl Drop for Confined {
+    fn drop(&mut self) {
+        self.kill();
+        self.wait();
+        self.group.remove();
+    }
+}
+
+/// Waits for the process and takes its status.
+fn reap(process: BorrowedFd<'_>) -> Ended {
+    loop {
+        match waitid(WaitId::PidFd(process), WaitIdOptions::EXITED) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(Some(status)) => return how(&status),
+            Ok(None) | Err(_) => return Ended::Unknown,
+        }
+    }
+}
+
+/// Reads a status.
+fn how(status: &WaitIdStatus) -> Ended {
+    if let Some(status) = status.exit_status() {
+        return Ended::Exited(status);
+    }
+    status
+        .terminating_signal()
+        .map_or(Ended::Unknown, Ended::Killed)
+}

@@ -1,0 +1,47 @@
+//! What a confined process is made of.
+
+use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Image;
+
+/// Upper bounds for everything in one sandbox together.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Limits {
+    /// Memory in bytes, caches and `/tmp` included.
+    pub memory_bytes: u64,
+    /// Processes and threads of the commands' user.
+    pub pids: u32,
+    /// Processor time per second, in thousandths of one processor.
+    pub cpu_millis: u32,
+}
+
+/// How the writable layer is put over the skeleton of the file tree.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layering {
+    /// An overlay: the layer holds only what was written.
+    Overlay,
+    /// The layer is the whole tree, with the skeleton copied into it; for filesystems that cannot
+    /// carry an overlay. It isolates just as well and cannot be stacked.
+    Plain,
+}
+
+/// One confined process to start.
+#[derive(Debug)]
+pub struct Spec {
+    /// Names the control groups; unique on this host.
+    pub name: String,
+    /// The program, executed as PID 1 with an empty environment.
+    pub program: Arc<Image>,
+    /// Its arguments, the zeroth included.
+    pub argv: Vec<String>,
+    /// Becomes its descriptor 0; 1 and 2 are `/dev/null` and there are no others.
+    pub channel: OwnedFd,
+    /// A folder of this sandbox alone, on the host; made if it is missing. What is written inside
+    /// is kept in its `upper/`.
+    pub folder: PathBuf,
+    /// The bounds.
+    pub limits: Limits,
+}
