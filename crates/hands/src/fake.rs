@@ -1,1 +1,369 @@
-//! fake
+//! Hands that only pretend, for tests of what uses hands.
+//!
+//! They keep every promise of the seam (they pass [`crate::conformance`]), run nothing, and count.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use outlast_protocol::{
+    CallResult, Outcome,
+    id::{EventId, IncarnationId},
+};
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    Hand, HandLost, Keep, Promise, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
+};
+
+/// One call that a pretended hand began to execute.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Whose hand.
+    pub incarnation: IncarnationId,
+    /// The call.
+    pub call: EventId,
+    /// The tool.
+    pub name: String,
+    /// Its input, as it came.
+    pub input: String,
+}
+
+/// What a pretended hand does with a call.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// Answers at once.
+    Now(CallResult),
+    /// Answers later, by tokio's clock.
+    After(Duration, CallResult),
+    /// Runs until it is cancelled or the hand dies.
+    Never,
+    /// The hand dies of it.
+    Die,
+}
+
+/// Makes pretended hands.
+#[derive(Clone, Debug)]
+pub struct Fakes {
+    shared: Arc<Shared>,
+}
+
+/// Decides what a call comes to.
+type Script = Box<dyn Fn(&Asked) -> Reply + Send + Sync>;
+
+/// What all hands share.
+struct Shared {
+    script: Script,
+    tasks: TaskTracker,
+    state: Mutex<State>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What changes.
+#[derive(Debug, Default)]
+struct State {
+    hands: HashMap<IncarnationId, Arc<FakeHand>>,
+    asked: Vec<Asked>,
+    provisioned: Vec<Recipe>,
+    refusal: Option<String>,
+}
+
+impl Fakes {
+    /// Makes hands that answer as the script says; it is asked once per call.
+    pub fn new(script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        let shared = Shared {
+            script: Box::new(script),
+            tasks: TaskTracker::new(),
+            state: Mutex::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Makes hands that answer every call with `ok` and the tool's name.
+    pub fn obliging() -> Self {
+        Self::new(|asked| Reply::Now(CallResult::text(format!("ok {}", asked.name))))
+    }
+
+    /// Returns every call that any hand began to execute, in order.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.shared.state().asked.clone()
+    }
+
+    /// Returns how often a call was executed; more than once would be a broken promise.
+    pub fn executions(&self, call: EventId) -> usize {
+        self.shared
+            .state()
+            .asked
+            .iter()
+            .filter(|asked| asked.call == call)
+            .count()
+    }
+
+    /// Returns the recipes of all hands that were made, in order.
+    pub fn provisioned(&self) -> Vec<Recipe> {
+        self.shared.state().provisioned.clone()
+    }
+
+    /// Refuses to make hands from now on, or makes them again.
+    pub fn refuse(&self, reason: Option<&str>) {
+        self.shared.state().refusal = reason.map(str::to_owned);
+    }
+
+    /// Kills a hand, as if its machine had stopped. Its calls are lost; what it left stays listed.
+    pub fn kill(&self, incarnation: IncarnationId) {
+        let hand = self.shared.state().hands.get(&incarnation).cloned();
+        if let Some(hand) = hand {
+            hand.die("it was killed");
+        }
+    }
+}
+
+impl Shared {
+    /// Locks the state, never across an await.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a call came to, for all who wait for it.
+type Outcomes = watch::Sender<Option<Result<CallResult, HandLost>>>;
+
+/// A pretended hand.
+#[derive(Debug)]
+struct FakeHand {
+    incarnation: IncarnationId,
+    shared: Arc<Shared>,
+    calls: Mutex<Calls>,
+}
+
+/// Its calls, and why it is gone.
+#[derive(Debug, Default)]
+struct Calls {
+    outcomes: HashMap<EventId, Outcomes>,
+    lost: Option<String>,
+}
+
+impl FakeHand {
+    /// Locks the calls, never across an await.
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the error of a call.
+    fn lost(&self, reason: &str, handed_over: bool) -> HandLost {
+        HandLost {
+            incarnation: self.incarnation,
+            reason: reason.to_owned(),
+            handed_over,
+        }
+    }
+
+    /// Settles a call unless it is settled.
+    fn settle(&self, call: EventId, result: Result<CallResult, HandLost>) {
+        let mut calls = self.calls();
+        let outcome = calls
+            .outcomes
+            .entry(call)
+            .or_insert_with(|| Outcomes::new(None));
+        outcome.send_if_modified(|outcome| {
+            let open = outcome.is_none();
+            if open {
+                *outcome = Some(result);
+            }
+            open
+        });
+    }
+
+    /// Loses every running call.
+    fn die(&self, reason: &str) {
+        let mut calls = self.calls();
+        calls.lost.get_or_insert_with(|| reason.to_owned());
+        for outcome in calls.outcomes.values() {
+            outcome.send_if_modified(|outcome| {
+                let open = outcome.is_none();
+                if open {
+                    *outcome = Some(Err(self.lost(reason, true)));
+                }
+                open
+            });
+        }
+    }
+
+    /// Returns whether it is gone.
+    fn is_lost(&self) -> bool {
+        self.calls().lost.is_some()
+    }
+
+    /// Begins a call that is new; returns what to wait for.
+    fn begin(
+        self: &Arc<Self>,
+        asked: Asked,
+    ) -> Result<watch::Receiver<Option<Result<CallResult, HandLost>>>, HandLost> {
+        let call = asked.call;
+        {
+            let mut calls = self.calls();
+            if let Some(outcome) = calls.outcomes.get(&call) {
+                return Ok(outcome.subscribe());
+            }
+            if let Some(reason) = &calls.lost {
+                return Err(self.lost(reason, false));
+            }
+            calls.outcomes.insert(call, Outcomes::new(None));
+        }
+        self.shared.state().asked.push(asked.clone());
+        match (self.shared.script)(&asked) {
+            Reply::Now(result) => self.settle(call, Ok(result)),
+            Reply::Never => {}
+            Reply::Die => self.die("it died of a call"),
+            Reply::After(delay, result) => {
+                let hand = Arc::clone(self);
+                self.shared.tasks.spawn(async move {
+                    tokio::time::sleep(delay).await;
+                    hand.settle(call, Ok(result));
+                });
+            }
+        }
+        Ok(self
+            .calls()
+            .outcomes
+            .entry(call)
+            .or_insert_with(|| Outcomes::new(None))
+            .subscribe())
+    }
+
+    /// Says what became of a call.
+    fn recall(&self, call: EventId) -> Recalled {
+        match self
+            .calls()
+            .outcomes
+            .get(&call)
+            .map(|outcome| outcome.borrow().clone())
+        {
+            None => Recalled::NotStarted,
+            Some(Some(Ok(result))) => Recalled::Settled(result),
+            Some(None | Some(Err(_))) => Recalled::Begun,
+        }
+    }
+}
+
+/// A hand as the seam wants it: `execute` needs the shared handle to go on without its caller.
+#[derive(Debug)]
+struct Handle(Arc<FakeHand>);
+
+#[async_trait]
+impl Hand for Handle {
+    fn incarnation(&self) -> IncarnationId {
+        self.0.incarnation
+    }
+
+    fn promise(&self) -> Promise {
+        Promise::Journalled
+    }
+
+    async fn execute(
+        &self,
+        call: EventId,
+        name: &str,
+        input: &RawValue,
+    ) -> Result<CallResult, HandLost> {
+        let (name, input) = (name.to_owned(), input.get().to_owned());
+        let asked = Asked {
+            incarnation: self.0.incarnation,
+            call,
+            name,
+            input,
+        };
+        let mut wait = self.0.begin(asked)?;
+        let outcome = wait.wait_for(Option::is_some).await;
+        let outcome = outcome.ok().and_then(|outcome| outcome.clone());
+        outcome.unwrap_or_else(|| Err(self.0.lost("it was dropped", true)))
+    }
+
+    async fn cancel(&self, call: EventId) {
+        if !self.0.is_lost() {
+            let result = CallResult::error(Outcome::Interrupted, "the call was stopped");
+            self.0.settle(call, Ok(result));
+        }
+    }
+}
+
+#[async_trait]
+impl Provisioner for Fakes {
+    async fn provision(&self, recipe: &Recipe) -> Result<Arc<dyn Hand>, ProvisionError> {
+        let incarnation = recipe.incarnation;
+        let mut state = self.shared.state();
+        if let Some(hand) = state.hands.get(&incarnation) {
+            return if hand.is_lost() {
+                Err(ProvisionError::Ended { incarnation })
+            } else {
+                Ok(Arc::new(Handle(Arc::clone(hand))))
+            };
+        }
+        if let Some(reason) = state.refusal.clone() {
+            let step = "make a pretended hand".to_owned();
+            return Err(ProvisionError::Step {
+                incarnation,
+                step,
+                reason,
+                mend: None,
+            });
+        }
+        if let Some(old) = recipe
+            .predecessor
+            .and_then(|old| state.hands.get(&old).cloned())
+        {
+            old.die("a successor took over");
+        }
+        state.provisioned.push(recipe.clone());
+        let hand = Arc::new(FakeHand {
+            incarnation,
+            shared: Arc::clone(&self.shared),
+            calls: Mutex::default(),
+        });
+        state.hands.insert(incarnation, Arc::clone(&hand));
+        Ok(Arc::new(Handle(hand)))
+    }
+
+    async fn find(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>> {
+        let hand = self.shared.state().hands.get(&incarnation).cloned();
+        let hand = hand.filter(|hand| !hand.is_lost())?;
+        Some(Arc::new(Handle(hand)))
+    }
+
+    async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {
+        let hand = self.shared.state().hands.get(&incarnation).cloned();
+        hand.map_or(Recalled::Unknown, |hand| hand.recall(call))
+    }
+
+    async fn reap(&self, incarnation: IncarnationId, keep: Keep) -> Result<(), ReapError> {
+        let hand = match keep {
+            Keep::Layer => self.shared.state().hands.get(&incarnation).cloned(),
+            Keep::Nothing => self.shared.state().hands.remove(&incarnation),
+        };
+        if let Some(hand) = hand {
+            hand.die("it was ended on request");
+        }
+        Ok(())
+    }
+
+    async fn list(&self) -> Vec<IncarnationId> {
+        let mut found: Vec<_> = self.shared.state().hands.keys().copied().collect();
+        found.sort_unstable();
+        found
+    }
+}

@@ -1,4 +1,5 @@
 //! Real sandboxes, on this host.
 
 mod bash;
+mod drivers;
 mod support;

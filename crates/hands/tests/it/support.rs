@@ -26,7 +26,7 @@ pub(crate) const GENEROUS: Duration = Duration::from_secs(60);
 
 /// Counts up: ids differ within a test process.
 #[derive(Debug)]
-struct Counter;
+pub(crate) struct Counter;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
@@ -98,9 +98,9 @@ pub(crate) async fn ask(
     tool: &str,
     input: Value,
 ) -> Result<CallResult, HandLost> {
-    let asked = hand.execute(call_id(), tool, &raw(&input));
-    let joined = async { asked.await };
-    tokio::time::timeout(GENEROUS, joined)
+    let input = raw(&input);
+    let asked = hand.execute(call_id(), tool, &input);
+    tokio::time::timeout(GENEROUS, asked)
         .await
         .expect("an answer in a minute")
 }
