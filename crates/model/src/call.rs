@@ -48,7 +48,8 @@ pub struct Call {
 /// Answers Messages requests.
 ///
 /// Implementations make one attempt per call and never retry: the caller knows how long the turn
-/// may wait and has to record each attempt.
+/// may wait and has to record each attempt. Replacing a kept connection that turns out to be closed
+/// before the request was read is no retry.
 #[async_trait]
 pub trait Model: fmt::Debug + Send + Sync {
     /// Sends one Messages request and streams the answer.

@@ -9,7 +9,7 @@ use sse_stream::{Sse, SseByteStream};
 use tokio::time::timeout;
 
 use crate::event::Kind;
-use crate::{Error, Event};
+use crate::{Error, Event, Failure};
 
 /// How long the end of the body is waited for once the answer is complete.
 ///
@@ -112,9 +112,15 @@ impl Reader {
             };
             match block {
                 Some(Ok(Sse {
-                    data: Some(data), ..
+                    event,
+                    data: Some(data),
+                    ..
                 })) if has_event(&data) => {
-                    return Event::parse(&data);
+                    // Some gateways name the event and leave the type out of its data.
+                    return match event.as_deref() {
+                        Some("error") => Err(Failure::from_body(&data).classify()),
+                        Some(_) | None => Event::parse(&data),
+                    };
                 }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {

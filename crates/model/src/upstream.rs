@@ -17,6 +17,9 @@ use crate::{Call, Error, Events, Failure, Model, retry_after};
 /// The most of an error body that is read, in bytes.
 const ERROR_BODY: usize = 64 * 1024;
 
+/// How often a connection in use is asked whether the other end still lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+
 /// The header that carries the key.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum KeyHeader {
@@ -125,6 +128,10 @@ impl Upstream {
         let mut client = Client::builder()
             .connect_timeout(options.connect_timeout)
             .redirect(redirect::Policy::none())
+            // A peer that vanished without a word is noticed long before the idle timeout.
+            .tcp_keepalive(KEEP_ALIVE)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .http2_keep_alive_timeout(KEEP_ALIVE)
             .user_agent(concat!("outlast/", env!("CARGO_PKG_VERSION")));
         if is_loopback(&url) {
             client = client.no_proxy();

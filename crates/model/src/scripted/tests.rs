@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -176,4 +177,73 @@ fn tokens_are_counted_without_max_tokens() {
     };
     assert!(count(&body).unwrap() >= 3);
     assert!(count(&json!({"model": "m"})).is_err());
+}
+
+/// One of many steps.
+fn any_step() -> impl Strategy<Value = Value> {
+    let text = "\\PC{0,20}|[ \n]{1,3}|\\{\\{results\\}\\}";
+    let call = prop_oneof![
+        Just(json!({"name": "bash", "input": {"command": "{{user}}"}})),
+        Just(json!({"name": "bash", "input_json": "{\"broken"})),
+        Just(json!({"name": "none"})),
+    ];
+    let item = prop_oneof![
+        text.prop_map(|text| json!({ "text": text })),
+        text.prop_map(|text| json!({ "thinking": text })),
+        text.prop_map(|text| json!({ "redacted_thinking": text })),
+        call.prop_map(|call| json!({ "call": call })),
+        Just(json!({"block": {"type": "brand_new", "content": [1]}})),
+        Just(json!({"filler": 3})),
+    ];
+    let stop = prop_oneof![4 => Just(None), 1 => Just(Some("pause_turn")), 1 => Just(Some("odd"))];
+    let cut = prop::option::of(0usize..30);
+    (prop::collection::vec(item, 0..5), stop, cut)
+        .prop_map(|(content, stop, cut)| json!({"content": content, "stop": stop, "cut": cut}))
+}
+
+proptest! {
+    /// What the model says and a harness sends back with its results is always taken again.
+    #[test]
+    fn its_own_words_are_never_refused(
+        steps in prop::collection::vec(any_step(), 1..6),
+        max_tokens in 1u64..60,
+        result in "\\PC{1,10}",
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let mut messages = vec![json!({"role": "user",
+            "content": json!({ "script": steps }).to_string()})];
+        for _ in 0..=steps.len() {
+            let mut body = body(messages.clone().into());
+            body["max_tokens"] = max_tokens.into();
+            let response = runtime.block_on(play(&body));
+            prop_assert!(response.is_ok(), "{response:?} to {body}");
+            let response = response.unwrap();
+            if !response.blocks.is_empty() {
+                messages.push(json!({"role": "assistant", "content": response.blocks}));
+            }
+            let mut content: Vec<_> = response.calls.iter().map(|call| {
+                json!({"type": "tool_result", "tool_use_id": call.id, "content": result})
+            }).collect();
+            content.push(json!({"type": "text", "text": "go on"}));
+            messages.push(json!({"role": "user", "content": content}));
+        }
+    }
+
+    /// No body makes it panic.
+    #[test]
+    fn no_body_is_too_odd(body in "\\PC{0,60}", at in any::<prop::sample::Index>(), with in "[\\[\\]{}\",:0a]") {
+        let scripted = Scripted::new();
+        let refused = scripted.answer(body.as_bytes(), Dialect::V2026, "");
+        prop_assert!(refused.is_err());
+        let mut good = json!({"model": "m", "max_tokens": 9, "tools": [{"name": "bash",
+            "input_schema": {"type": "object"}}], "messages": [
+            {"role": "user", "content": "{\"script\":[{\"calls\":[{\"name\":\"x\"}]}]}"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "x", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}]})
+        .to_string();
+        let at = good.floor_char_boundary(at.index(good.len()));
+        good.replace_range(at..=at, &with);
+        // Either way is fine, as long as there is one.
+        drop(scripted.answer(good.as_bytes(), Dialect::V2023, ""));
+    }
 }

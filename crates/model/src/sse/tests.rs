@@ -95,6 +95,18 @@ fn filler_is_passed_over_and_nothing_follows_the_end() {
 }
 
 #[test]
+fn an_event_named_error_is_one_whatever_its_data_says() {
+    for data in [
+        r#"{"error":{"message":"busy"}}"#,
+        r#"{"type":"x","error":"busy"}"#,
+        "busy",
+    ] {
+        let decoded = decode(vec![format!("event: error\ndata: {data}\n\n").into()], WIDE);
+        assert_eq!(decoded, [Err("busy".to_owned())]);
+    }
+}
+
+#[test]
 fn an_early_end_is_an_error() {
     let data = ping("x");
     for wire in [

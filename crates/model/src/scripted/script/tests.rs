@@ -72,3 +72,19 @@ fn a_huge_repeat_costs_nothing() {
     assert_eq!(script.step(1_000_000).unwrap().0.text.as_deref(), Some("x"));
     assert!(script.step(1_000_001).is_none());
 }
+
+#[test]
+fn the_examples_of_the_documentation_are_scripts() {
+    let page = include_str!("../../../../../docs/scripted-model.md");
+    let mut examples = 0;
+    for example in page.split("```json\n").skip(1) {
+        let (json, _) = example.split_once("\n```").unwrap();
+        Script::find(&format!("```script\n{json}\n```"))
+            .unwrap()
+            .unwrap();
+        examples += 1;
+    }
+    let fenced = page.split("````").nth(1).unwrap();
+    assert_eq!(Script::find(fenced).unwrap().unwrap().steps.len(), 2);
+    assert!(examples >= 5, "only {examples} examples");
+}
