@@ -1,1 +1,31 @@
-//! api
+//! The public HTTP API: routes, keys, errors, streams, and answers that are given once.
+//!
+//! A handler extracts, makes one call to the kernel (or to the store of plain resources behind
+//! it), and views the outcome. What is legal is decided further in; here is only what HTTP adds:
+//! who asks, the form of errors, pages, server-sent events and repeats of requests.
+
+#![forbid(unsafe_code)]
+
+mod agents;
+mod answer;
+mod app;
+mod auth;
+mod environments;
+mod events;
+mod extract;
+mod failure;
+mod health;
+mod later;
+mod listing;
+mod metric_definitions;
+mod observe;
+mod once;
+mod plain;
+mod router;
+mod sessions;
+mod stream;
+mod threads;
+
+pub use app::{Api, PING};
+pub use metric_definitions::describe;
+pub use router::{behind_key, router};

@@ -64,6 +64,8 @@ codes! {
     NotSupported = 400, "invalid_request_error", "not_supported";
     /// Too much work is waiting; come back after `retry-after`.
     Overloaded = 529, "overloaded_error";
+    /// The path belongs to a part of the API that this server does not have yet.
+    PathNotSupported = 404, "not_found_error", "not_supported";
     /// The key is good but not for this.
     Permission = 403, "permission_error";
     /// The body is larger than the limit.

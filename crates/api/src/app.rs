@@ -1,0 +1,57 @@
+//! What the API is made of, and what its handlers share.
+
+use std::{ops::Deref, sync::Arc, time::Duration};
+
+use outlast_kernel::Kernel;
+use outlast_protocol::facts::Models;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{health::Probes, once::Once};
+
+/// The usual [`Api::ping`].
+pub const PING: Duration = Duration::from_secs(15);
+
+/// What the API is made of.
+#[derive(Clone, Debug)]
+pub struct Api {
+    /// The door to sessions, and to plain resources behind it.
+    pub kernel: Kernel,
+    /// The models that agents may name.
+    pub models: Arc<dyn Models>,
+    /// Ends streams and makes `/readyz` fail, once cancelled; other requests go on.
+    pub shutdown: CancellationToken,
+    /// Owns work that goes on after its client went away; wait for it before the process ends.
+    pub tasks: TaskTracker,
+    /// How long a stream may be silent before it sends a ping.
+    pub ping: Duration,
+}
+
+/// The state of the router.
+pub(crate) type Shared = Arc<App>;
+
+/// What handlers share.
+#[derive(Debug)]
+pub(crate) struct App {
+    api: Api,
+    pub(crate) once: Once,
+    pub(crate) probes: Probes,
+}
+
+impl App {
+    pub(crate) fn new(api: Api) -> Self {
+        let once = Once::new(&api);
+        Self {
+            api,
+            once,
+            probes: Probes::default(),
+        }
+    }
+}
+
+impl Deref for App {
+    type Target = Api;
+
+    fn deref(&self) -> &Api {
+        &self.api
+    }
+}

@@ -1,0 +1,217 @@
+//! What handlers take out of a request; every refusal has the API's own form.
+
+use std::{convert::Infallible, str::FromStr};
+
+use axum::{
+    body::Body,
+    extract::{FromRequest, FromRequestParts, RawPathParams, Request},
+};
+use bytes::Bytes;
+use futures::StreamExt as _;
+use http::{HeaderMap, header, request::Parts};
+use outlast_protocol::{
+    ErrorCode, Problem,
+    id::{AgentId, ApiKeyId, EnvironmentId, RequestId, SessionId, ThreadId},
+    limits,
+    query::Query,
+    read::{self, At},
+};
+use serde_json::Value;
+
+use crate::{app::Shared, auth, failure::Failure, observe, once::Attempt};
+
+/// How much of a body that is too large is read and thrown away before the answer.
+///
+/// A client that is still sending would otherwise see a broken connection and never the 413.
+const DRAINED: usize = limits::BODY_BYTES;
+
+/// The key behind the request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller(pub(crate) ApiKeyId);
+
+impl FromRequestParts<Shared> for Caller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Failure> {
+        caller(parts).map(Self)
+    }
+}
+
+/// The id of the request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Id(pub(crate) RequestId);
+
+impl FromRequestParts<Shared> for Id {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Infallible> {
+        let known = parts.extensions.get::<observe::Id>().map(|id| id.0);
+        Ok(Self(known.unwrap_or_else(|| {
+            RequestId::mint(app.kernel.now(), app.kernel.entropy())
+        })))
+    }
+}
+
+fn caller(parts: &Parts) -> Result<ApiKeyId, Failure> {
+    let caller = parts
+        .extensions
+        .get::<auth::Caller>()
+        .map(|caller| caller.0);
+    caller.ok_or_else(|| Problem::new(ErrorCode::Authentication, "no API key").into())
+}
+
+/// The query string; a handler takes its parameters and then refuses the rest.
+#[derive(Debug)]
+pub(crate) struct Params(pub(crate) Query);
+
+impl FromRequestParts<Shared> for Params {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Failure> {
+        Ok(Self(Query::parse(parts.uri.query().unwrap_or_default())?))
+    }
+}
+
+/// An id in the path; one of another form names nothing, so it is as unknown as any other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named<T>(pub(crate) T);
+
+/// Something that paths name.
+pub(crate) trait Noun: FromStr {
+    /// Its parameter in the templates of routes.
+    const PARAM: &'static str;
+    /// What it is called in messages.
+    const NAME: &'static str;
+    /// The code of the answer if there is none of that id.
+    const UNKNOWN: ErrorCode = ErrorCode::NotFound;
+}
+
+impl Noun for AgentId {
+    const PARAM: &'static str = "agent_id";
+    const NAME: &'static str = "agent";
+}
+
+impl Noun for EnvironmentId {
+    const PARAM: &'static str = "environment_id";
+    const NAME: &'static str = "environment";
+    const UNKNOWN: ErrorCode = ErrorCode::EnvironmentNotFound;
+}
+
+impl Noun for SessionId {
+    const PARAM: &'static str = "session_id";
+    const NAME: &'static str = "session";
+}
+
+impl Noun for ThreadId {
+    const PARAM: &'static str = "thread_id";
+    const NAME: &'static str = "thread";
+}
+
+/// Makes the 404 of an object that is not there.
+pub(crate) fn unknown<T: Noun>(id: impl std::fmt::Display) -> Problem {
+    Problem::new(T::UNKNOWN, format!("{} `{id}` not found", T::NAME))
+}
+
+impl<T: Noun> FromRequestParts<Shared> for Named<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Failure> {
+        let params = RawPathParams::from_request_parts(parts, app).await;
+        let params = params.map_err(|_| unknown::<T>("\u{fffd}"))?;
+        let text = params
+            .iter()
+            .find_map(|(name, text)| (name == T::PARAM).then_some(text));
+        let text = text.unwrap_or_default();
+        match text.parse() {
+            Ok(id) => Ok(Self(id)),
+            Err(_) => Err(unknown::<T>(excerpt(text)).into()),
+        }
+    }
+}
+
+/// Cuts what a client sent to what an error message can carry.
+fn excerpt(text: &str) -> String {
+    let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().take(64).map(printable).collect()
+}
+
+/// A request that changes something: who makes it, its body, and whether it repeats another.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    /// Whose request it is.
+    pub(crate) by: ApiKeyId,
+    /// The body, `{}` if it was empty.
+    pub(crate) body: Value,
+    /// What a repeat of it would look like.
+    pub(crate) attempt: Option<Attempt>,
+}
+
+impl Submission {
+    /// Refuses a body that says anything.
+    pub(crate) fn empty(&self) -> Result<(), Problem> {
+        At::root(&self.body).object()?.finish()
+    }
+}
+
+impl FromRequest<Shared> for Submission {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &Shared) -> Result<Self, Failure> {
+        let (parts, body) = request.into_parts();
+        let by = caller(&parts)?;
+        Query::parse(parts.uri.query().unwrap_or_default())?.finish()?;
+        let bytes = collect(&parts.headers, body).await?;
+        let path = parts.uri.path();
+        let attempt = Attempt::read(&parts.headers, by, &parts.method, path, &bytes)?;
+        Ok(Self {
+            by,
+            body: read::body(&bytes)?,
+            attempt,
+        })
+    }
+}
+
+/// Reads a body up to the limit.
+async fn collect(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    let announced = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok());
+    let announced = announced
+        .and_then(|text| text.parse::<usize>().ok())
+        .unwrap_or(0);
+    let mut stream = body.into_data_stream();
+    let mut whole = Vec::with_capacity(announced.min(limits::BODY_BYTES));
+    while let Some(chunk) = stream.next().await {
+        let chunk =
+            chunk.map_err(|_| Problem::invalid("the body broke off before its announced end"))?;
+        if whole.len().saturating_add(chunk.len()) > limits::BODY_BYTES {
+            drain(stream, announced).await;
+            return Err(too_large());
+        }
+        whole.extend_from_slice(&chunk);
+    }
+    Ok(whole.into())
+}
+
+/// Reads on for a while without keeping anything.
+async fn drain(mut stream: axum::body::BodyDataStream, announced: usize) {
+    if announced > limits::BODY_BYTES.saturating_add(DRAINED) {
+        return;
+    }
+    let mut read = 0_usize;
+    while let Some(Ok(chunk)) = stream.next().await {
+        read = read.saturating_add(chunk.len());
+        if read > DRAINED {
+            return;
+        }
+    }
+}
+
+fn too_large() -> Problem {
+    let megabytes = limits::BODY_BYTES / (1024 * 1024);
+    let words = format!(
+        "the body must have at most {megabytes} MB ({} bytes)",
+        limits::BODY_BYTES
+    );
+    Problem::new(ErrorCode::RequestTooLarge, words)
+}

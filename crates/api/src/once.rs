@@ -1,0 +1,228 @@
+//! Requests that are repeated are done once.
+//!
+//! A client that got no answer sends its request again. With an `Idempotency-Key` the key says so
+//! for a day. Without one, a request with `x-stainless-retry-count` above 0 repeats the one with
+//! the same bytes that was accepted in the last ten minutes with a lower count, unless the answer
+//! of that one is known to have been written out, or an attempt with count 0 and the same bytes
+//! came since: then it belongs to another chain of attempts. The receipt stands in the transaction
+//! that accepted the request. A repeat that meets its original at work waits for it. A request
+//! that was refused left nothing behind, so a repeat of it is judged anew.
+
+mod attempt;
+mod flights;
+mod marks;
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{body::Body, response::Response};
+use bytes::Bytes;
+use outlast_kernel::Kernel;
+use outlast_protocol::{Micros, Problem, id::SessionId};
+use outlast_store::{Receipt, Reply};
+use tracing::Instrument as _;
+
+pub(crate) use self::attempt::{Attempt, Ticket};
+use self::{
+    attempt::Chain,
+    flights::{Entrance, Flight, Flights},
+    marks::Marks,
+};
+use crate::{
+    Api,
+    answer::{self, Answer},
+    app::App,
+    events, failure, metric_definitions as figures,
+};
+
+/// How long a request without a key can be repeated.
+const RETRIED: Duration = Duration::from_secs(10 * 60);
+
+/// How long an `Idempotency-Key` answers.
+const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What is at work now, and which answers were written out a moment ago.
+#[derive(Debug)]
+pub(crate) struct Once {
+    flights: Arc<Flights>,
+    marks: Arc<Marks>,
+}
+
+/// How the answer of an accepted request is made again from its receipt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    /// It stands in the receipt.
+    Stored,
+    /// It is the session as it was created.
+    Session,
+    /// It is the events that were accepted.
+    Events,
+}
+
+impl Once {
+    pub(crate) fn new(api: &Api) -> Self {
+        Self {
+            flights: Arc::default(),
+            marks: Arc::new(Marks::new(api)),
+        }
+    }
+}
+
+impl App {
+    /// Does the work of a request, or answers as its original was answered.
+    ///
+    /// The work goes on if the client goes away; it must write the receipt of its ticket in the
+    /// transaction that accepts the request, and returns the body of the answer.
+    pub(crate) async fn once<W>(
+        &self,
+        attempt: Option<Attempt>,
+        form: Form,
+        work: impl FnOnce(Option<Ticket>) -> W + Send + 'static,
+    ) -> Answer
+    where
+        W: Future<Output = Result<String, Problem>> + Send + 'static,
+    {
+        let Some(attempt) = attempt else {
+            return Ok(answer::json(work(None).await?));
+        };
+        let flight = match self.board(&attempt).await? {
+            Boarded::Landed(body) => return Ok(self.replay(&attempt, body)),
+            Boarded::First(flight) => flight,
+        };
+        if let Some(body) = self.earlier(&attempt, &flight, form).await? {
+            flight.land(&body);
+            return Ok(self.replay(&attempt, body));
+        }
+        let ticket = attempt.ticket(self.kernel.now());
+        let work = work(Some(ticket));
+        let flying = async move {
+            let body = work.await?;
+            flight.land(&body);
+            Ok::<_, Problem>(body)
+        };
+        let handle = self.tasks.spawn(flying.in_current_span());
+        let body = handle.await.map_err(|fault| failure::internal(&fault))??;
+        Ok(self.written(&attempt, body))
+    }
+
+    /// Waits for the original, if it is at work; else becomes the one that is.
+    async fn board(&self, attempt: &Attempt) -> Result<Boarded, Problem> {
+        loop {
+            match self.once.flights.enter(attempt, &self.once.marks) {
+                Entrance::First(flight) => {
+                    self.once.marks.settle(attempt.fingerprint).await;
+                    return Ok(Boarded::First(flight));
+                }
+                Entrance::Behind(waiting) => {
+                    if let Some(body) = waiting.body(attempt).await? {
+                        return Ok(Boarded::Landed(body));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the answer that an earlier attempt got.
+    async fn earlier(
+        &self,
+        attempt: &Attempt,
+        flight: &Flight,
+        form: Form,
+    ) -> Result<Option<String>, Problem> {
+        let kept = match attempt.chain {
+            Chain::Retry { count: 0 } => return Ok(None),
+            Chain::Retry { .. } if flight.is_marked() => return Ok(None),
+            Chain::Retry { .. } => RETRIED,
+            Chain::Key { .. } => KEPT,
+        };
+        let kept = i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
+        let since = Micros(self.kernel.now().0.saturating_sub(kept));
+        let found = self
+            .kernel
+            .resources()
+            .receipt(attempt.fingerprint, since)
+            .await;
+        let found = found.map_err(|fault| failure::unavailable(&fault))?;
+        match found
+            .map(|receipt| attempt.answered_by(receipt))
+            .transpose()?
+            .flatten()
+        {
+            Some(reply) => again(&self.kernel, reply, form).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn replay(&self, attempt: &Attempt, body: String) -> Response {
+        figures::replayed();
+        self.written(attempt, body)
+    }
+
+    /// Makes the response, and marks its receipt once the whole of it was taken to be written.
+    fn written(&self, attempt: &Attempt, body: String) -> Response {
+        if let Chain::Key { .. } = attempt.chain {
+            return answer::json(body);
+        }
+        let (marks, fingerprint) = (self.once.marks.clone(), attempt.fingerprint);
+        let length = body.len();
+        let whole = futures::stream::once(async move {
+            marks.add(fingerprint);
+            Ok::<_, std::convert::Infallible>(Bytes::from(body))
+        });
+        let mut response = answer::json(Body::from_stream(whole));
+        response
+            .headers_mut()
+            .insert(http::header::CONTENT_LENGTH, length.into());
+        response
+    }
+}
+
+/// What came of trying to be the one at work.
+enum Boarded {
+    /// The original was at work and is done.
+    Landed(String),
+    /// This attempt is at work now.
+    First(Flight),
+}
+
+/// Makes an answer again.
+async fn again(kernel: &Kernel, reply: Reply, form: Form) -> Result<String, Problem> {
+    match (reply, form) {
+        (Reply::Body(body), Form::Stored | Form::Session | Form::Events) => Ok(body),
+        (Reply::Records { session, last, .. }, Form::Stored | Form::Session) => {
+            answer::text(&kernel.session_at(session, last).await?)
+        }
+        (
+            Reply::Records {
+                session,
+                first,
+                last,
+            },
+            Form::Events,
+        ) => accepted(kernel, session, first, last).await,
+    }
+}
+
+async fn accepted(
+    kernel: &Kernel,
+    session: SessionId,
+    first: u64,
+    last: u64,
+) -> Result<String, Problem> {
+    Ok(events::data(&kernel.accepted(session, first, last).await?))
+}
+
+impl Ticket {
+    /// Makes the receipt of an answer that stands in it whole.
+    pub(crate) fn body(self, body: &str) -> Receipt {
+        self.receipt(Reply::Body(body.to_owned()))
+    }
+
+    /// Makes the receipt of an answer that is made from records; the store fills them in.
+    pub(crate) fn records(self, session: SessionId) -> Receipt {
+        self.receipt(Reply::Records {
+            session,
+            first: 0,
+            last: 0,
+        })
+    }
+}

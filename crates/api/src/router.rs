@@ -1,0 +1,117 @@
+//! Every path, and the layers around them.
+
+use std::sync::Arc;
+
+use axum::{
+    Router, middleware,
+    routing::{get, post},
+};
+use outlast_kernel::Kernel;
+
+use crate::{
+    Api, agents,
+    app::{App, Shared},
+    auth, environments, events, health, later, observe, sessions, stream, threads,
+};
+
+/// Builds the API.
+///
+/// `/healthz` and `/readyz` are open, all else needs a key. The router has a fallback: merge others
+/// into it, not it into them.
+pub fn router(api: Api) -> Router {
+    let kernel = api.kernel.clone();
+    let app = Arc::new(App::new(api));
+    let open = Router::new()
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz));
+    let closed = agents()
+        .merge(environments())
+        .merge(sessions())
+        .merge(later::routes())
+        .fallback(later::not_found)
+        .method_not_allowed_fallback(later::method_not_allowed)
+        .layer(middleware::from_fn_with_state(
+            kernel.clone(),
+            auth::require_key,
+        ));
+    closed
+        .merge(open.method_not_allowed_fallback(later::method_not_allowed))
+        .layer(middleware::from_fn_with_state(kernel, observe::observe))
+        .with_state(app)
+}
+
+/// Puts the API's key check, request ids, errors and figures around the routes of another room.
+pub fn behind_key(kernel: &Kernel, routes: Router) -> Router {
+    routes
+        .method_not_allowed_fallback(later::method_not_allowed)
+        .layer(middleware::from_fn_with_state(
+            kernel.clone(),
+            auth::require_key,
+        ))
+        .layer(middleware::from_fn_with_state(
+            kernel.clone(),
+            observe::observe,
+        ))
+}
+
+fn agents() -> Router<Shared> {
+    Router::new()
+        .route("/v1/agents", post(agents::create).get(agents::list))
+        .route(
+            "/v1/agents/{agent_id}",
+            get(agents::retrieve).post(agents::update),
+        )
+        .route("/v1/agents/{agent_id}/archive", post(agents::archive))
+        .route("/v1/agents/{agent_id}/versions", get(agents::versions))
+}
+
+fn environments() -> Router<Shared> {
+    let one = get(environments::retrieve)
+        .post(environments::update)
+        .delete(environments::delete);
+    Router::new()
+        .route(
+            "/v1/environments",
+            post(environments::create).get(environments::list),
+        )
+        .route("/v1/environments/{environment_id}", one)
+        .route(
+            "/v1/environments/{environment_id}/archive",
+            post(environments::archive),
+        )
+}
+
+fn sessions() -> Router<Shared> {
+    let one = get(sessions::retrieve)
+        .post(sessions::update)
+        .delete(sessions::delete);
+    Router::new()
+        .route("/v1/sessions", post(sessions::create).get(sessions::list))
+        .route("/v1/sessions/{session_id}", one)
+        .route("/v1/sessions/{session_id}/archive", post(sessions::archive))
+        .route(
+            "/v1/sessions/{session_id}/events",
+            post(events::send).get(events::list),
+        )
+        .route(
+            "/v1/sessions/{session_id}/events/stream",
+            get(stream::session),
+        )
+        .route("/v1/sessions/{session_id}/threads", get(threads::list))
+        .route(
+            "/v1/sessions/{session_id}/threads/{thread_id}",
+            get(threads::retrieve),
+        )
+        .route(
+            "/v1/sessions/{session_id}/threads/{thread_id}/archive",
+            post(threads::archive),
+        )
+        .route(
+            "/v1/sessions/{session_id}/threads/{thread_id}/events",
+            get(threads::events),
+        )
+        .route(
+            "/v1/sessions/{session_id}/threads/{thread_id}/stream",
+            get(stream::thread),
+        )
+}
