@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bodies;
+pub mod conformance;
 mod ids;
 mod log;
 pub mod metric_definitions;

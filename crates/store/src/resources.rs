@@ -18,6 +18,8 @@ pub trait Resources: Debug + Send + Sync {
     async fn insert(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError>;
 
     /// Replaces an object at revision `new.revision - 1`; the revision before stays readable.
+    ///
+    /// The object stays as old as it was, whatever `new.created_at` says.
     async fn replace(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError>;
 
     /// Replaces the newest revision, `new.revision`, by another form of itself.

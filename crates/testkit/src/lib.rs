@@ -1,1 +1,14 @@
-//! testkit
+//! What tests of every room share: a store in memory, faults on demand, a clock and a die that a
+//! test holds in its hand.
+//!
+//! Development only: no room depends on it but in its tests.
+
+#![forbid(unsafe_code)]
+
+pub mod blobs;
+pub mod faulty;
+pub mod memory;
+pub mod random;
+pub mod time;
+
+pub use outlast_store::conformance::fixture as build;

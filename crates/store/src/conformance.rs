@@ -1,0 +1,45 @@
+//! What every store has to do.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a failure is a failed test"
+)]
+
+mod brains;
+mod crowd;
+mod endings;
+pub mod fixture;
+mod listing;
+mod logs;
+mod reads;
+mod receipts;
+mod resources;
+mod waking;
+mod watching;
+
+use self::fixture::{Subject, World};
+
+/// Runs the whole suite, each part on a fresh, empty store.
+///
+/// # Panics
+///
+/// Where the store breaks its contract.
+pub async fn run<F, Fut>(factory: F)
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Subject>,
+{
+    let world = async || World::new(factory().await).await;
+    logs::run(&world).await;
+    brains::run(&world).await;
+    receipts::run(&world).await;
+    reads::run(&world).await;
+    watching::run(&world).await;
+    listing::run(&world).await;
+    resources::run(&world).await;
+    endings::run(&world).await;
+    waking::run(&world).await;
+    crowd::run(&world).await;
+}

@@ -1,0 +1,156 @@
+//! Which threads want a brain, and when.
+
+use std::time::Duration;
+
+use outlast_protocol::id::{ProcessId, SessionId};
+use outlast_session::{Claim, Failure, Proposal, Step, Stop, Then, json};
+use serde_json::json;
+
+use super::fixture::World;
+use crate::Ready;
+
+pub(super) async fn run(world: &impl AsyncFn() -> World) {
+    work_is_found_in_order(&world().await).await;
+    timers_come_due(&world().await).await;
+    the_dead_leave_their_threads(&world().await).await;
+}
+
+fn waits(session: SessionId) -> Ready {
+    Ready {
+        session,
+        thread: 0,
+        dead: None,
+    }
+}
+
+fn left(session: SessionId, by: ProcessId) -> Ready {
+    Ready {
+        session,
+        thread: 0,
+        dead: Some(by),
+    }
+}
+
+async fn ready(world: &World) -> Vec<Ready> {
+    world.store.ready(world.clock.now(), 100).await.unwrap()
+}
+
+async fn work_is_found_in_order(world: &World) {
+    let mut waiting = Vec::new();
+    for _ in 0..4 {
+        waiting.push(world.session().await);
+    }
+    assert_eq!(ready(world).await, []);
+    // The third first, then the first, then the last; the second has nothing to do.
+    for at in [2, 0, 3] {
+        world.pass(Duration::from_secs(1));
+        world.send(waiting[at], "work").await;
+    }
+    world.pass(Duration::from_secs(1));
+    // More work does not send a session to the back of the line.
+    world.send(waiting[2], "more work").await;
+    let order = [waits(waiting[2]), waits(waiting[0]), waits(waiting[3])];
+    assert_eq!(ready(world).await, order);
+    assert_eq!(
+        world.store.ready(world.clock.now(), 2).await.unwrap(),
+        order[..2]
+    );
+    assert_eq!(
+        world.store.next_ready(world.clock.now()).await.unwrap(),
+        None
+    );
+
+    // A clock that jumped back hides nothing.
+    let now = world.clock.now();
+    world
+        .clock
+        .set(outlast_protocol::Micros(now.0 - 3_600_000_000));
+    assert_eq!(ready(world).await, order);
+    world.clock.set(now);
+
+    // Who is claimed for is not waiting; who came to an end is not either.
+    world.propose(waiting[0], world.claim()).await.unwrap();
+    assert_eq!(ready(world).await, [waits(waiting[2]), waits(waiting[3])]);
+}
+
+async fn timers_come_due(world: &World) {
+    let mut brain = world.running().await;
+    assert_eq!(ready(world).await, []);
+    let due = world.clock.now().after(Duration::from_secs(30));
+    let error = json(&json!({ "error": { "type": "model_overloaded_error" } }));
+    let failure = Failure {
+        error,
+        then: Then::Retry(due),
+    };
+    brain.say(Step::Fail(failure)).await.unwrap();
+    assert_eq!(ready(world).await, []);
+    assert_eq!(
+        world.store.next_ready(world.clock.now()).await.unwrap(),
+        Some(due)
+    );
+    world.clock.set(due);
+    assert_eq!(ready(world).await, [waits(brain.session)]);
+    assert_eq!(world.store.next_ready(due).await.unwrap(), None);
+
+    // Whoever has waited longer comes first, at once or due.
+    world.pass(Duration::from_secs(1));
+    let fresh = world.session().await;
+    world.send(fresh, "work").await;
+    assert_eq!(ready(world).await, [waits(brain.session), waits(fresh)]);
+}
+
+async fn the_dead_leave_their_threads(world: &World) {
+    let brain = world.running().await;
+    let mut done = world.running().await;
+    assert_eq!(ready(world).await, [], "their holder lives");
+
+    // A turn that came to its end leaves nothing behind.
+    let error = json(&json!({ "error": { "type": "unknown_error" } }));
+    done.say(Step::Fail(Failure {
+        error,
+        then: Then::Exhausted,
+    }))
+    .await
+    .unwrap();
+    drop(Stop::EndTurn);
+
+    let successor = world.process();
+    world
+        .store
+        .register(successor, world.clock.now())
+        .await
+        .unwrap();
+    let dead = world.process;
+    assert_eq!(ready(world).await, [left(brain.session, dead)]);
+    // The dead stay dead.
+    world
+        .store
+        .register(successor, world.clock.now())
+        .await
+        .unwrap();
+    assert_eq!(ready(world).await, [left(brain.session, dead)]);
+
+    let claim = Claim {
+        process: successor,
+        dead: Some(dead),
+    };
+    world
+        .propose(brain.session, Proposal::Claim { thread: 0, claim })
+        .await
+        .unwrap();
+    assert_eq!(ready(world).await, []);
+
+    // A process that nobody knows does not live either.
+    let stranger = world.session().await;
+    world.send(stranger, "work").await;
+    let nobody = world.process();
+    let claim = Claim {
+        process: nobody,
+        dead: None,
+    };
+    world
+        .propose(stranger, Proposal::Claim { thread: 0, claim })
+        .await
+        .unwrap();
+    assert_eq!(ready(world).await, [left(stranger, nobody)]);
+}

@@ -1,0 +1,93 @@
+//! Blobs in memory.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use outlast_blobs::{Blobs, Error, Key};
+
+/// Keeps blobs for as long as it lives; fails while it is told to.
+#[derive(Debug, Default)]
+pub struct Memory {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    kept: BTreeMap<Key, Bytes>,
+    failing: bool,
+}
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes every call fail, or lets them succeed again.
+    pub fn fail(&self, failing: bool) {
+        self.lock().failing = failing;
+    }
+
+    /// Returns all keys.
+    pub fn keys(&self) -> Vec<Key> {
+        self.lock().kept.keys().cloned().collect()
+    }
+
+    fn work(&self, key: &Key) -> Result<MutexGuard<'_, Inner>, Error> {
+        let inner = self.lock();
+        if inner.failing {
+            let reason = "told to fail".to_owned();
+            return Err(Error::Unavailable {
+                key: key.clone(),
+                reason,
+            });
+        }
+        Ok(inner)
+    }
+}
+
+#[async_trait]
+impl Blobs for Memory {
+    async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), Error> {
+        self.work(key)?.kept.insert(key.clone(), bytes);
+        Ok(())
+    }
+
+    async fn get(&self, key: &Key) -> Result<Bytes, Error> {
+        let found = self.work(key)?.kept.get(key).cloned();
+        found.ok_or_else(|| Error::NotFound(key.clone()))
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), Error> {
+        self.work(key)?.kept.remove(key);
+        Ok(())
+    }
+
+    async fn delete_prefix(&self, prefix: &Key, limit: usize) -> Result<usize, Error> {
+        let doomed = self.list(prefix, None, limit).await?;
+        let mut inner = self.work(prefix)?;
+        doomed.iter().for_each(|key| drop(inner.kept.remove(key)));
+        Ok(doomed.len())
+    }
+
+    async fn list(
+        &self,
+        prefix: &Key,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Key>, Error> {
+        let inner = self.work(prefix)?;
+        let later = inner
+            .kept
+            .keys()
+            .filter(|key| after.is_none_or(|after| *key > after));
+        Ok(later
+            .filter(|key| key.is_under(prefix))
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+}

@@ -1,0 +1,234 @@
+//! A store that loses appends, or their answers, where a test says so.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use outlast_protocol::{
+    Micros,
+    id::{EventId, ProcessId, SessionId},
+};
+use outlast_session::{Record, State};
+use outlast_store::{
+    ApiKey, Append, AppendError, Listing, Log, Pending, ReadError, Ready, Receipt, Resource,
+    ResourceKind, ResourcePage, ResourceQuery, Resources, SessionQuery, Slice, Snapshot,
+    WriteError,
+};
+use tokio::sync::watch;
+
+/// What happens to an append.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Fault {
+    /// Nothing unusual.
+    #[default]
+    None,
+    /// It fails, and nothing is appended.
+    Before,
+    /// It is appended, and its writer is told that it failed.
+    After,
+}
+
+/// Decides about an append, which is the n-th from 1.
+type Hook = dyn FnMut(u64, SessionId, &Append) -> Fault + Send;
+
+/// Passes everything on to another store but for the appends that are to fail.
+pub struct Faulty<S> {
+    inner: S,
+    count: AtomicU64,
+    hook: Mutex<Box<Hook>>,
+}
+
+impl<S: fmt::Debug> fmt::Debug for Faulty<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Faulty")
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S> Faulty<S> {
+    /// Makes a store without a fault.
+    pub fn new(inner: S) -> Self {
+        let hook: Box<Hook> = Box::new(|_, _, _| Fault::None);
+        Self {
+            inner,
+            count: AtomicU64::new(0),
+            hook: Mutex::new(hook),
+        }
+    }
+
+    /// Lets the append that is the n-th from now on, counted from 1, meet a fault.
+    pub fn fail_at(&self, n: u64, fault: Fault) {
+        let at = self.appends() + n;
+        self.hook(move |number, _, _| if number == at { fault } else { Fault::None });
+    }
+
+    /// Lets a function decide about every append; it replaces what decided before.
+    pub fn hook(&self, hook: impl FnMut(u64, SessionId, &Append) -> Fault + Send + 'static) {
+        *self.hook.lock().unwrap_or_else(PoisonError::into_inner) = Box::new(hook);
+    }
+
+    /// Returns how many appends were proposed.
+    pub fn appends(&self) -> u64 {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Returns the store behind it.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+}
+
+fn lost() -> AppendError {
+    AppendError::Unavailable("a fault was injected".to_owned())
+}
+
+#[async_trait]
+impl<S: Log> Log for Faulty<S> {
+    fn append(&self, session: SessionId, append: Append) -> Pending {
+        let number = self.count.fetch_add(1, Ordering::SeqCst) + 1;
+        let fault = {
+            let mut hook = self.hook.lock().unwrap_or_else(PoisonError::into_inner);
+            hook(number, session, &append)
+        };
+        match fault {
+            Fault::None => self.inner.append(session, append),
+            Fault::Before => Box::pin(async { Err(lost()) }),
+            Fault::After => {
+                let pending = self.inner.append(session, append);
+                Box::pin(async move {
+                    pending.await?;
+                    Err(lost())
+                })
+            }
+        }
+    }
+
+    async fn head(&self, session: SessionId) -> Result<Arc<State>, ReadError> {
+        self.inner.head(session).await
+    }
+
+    async fn read(&self, session: SessionId, slice: Slice) -> Result<Vec<Record>, ReadError> {
+        self.inner.read(session, slice).await
+    }
+
+    async fn find(&self, session: SessionId, event: EventId) -> Result<Record, ReadError> {
+        self.inner.find(session, event).await
+    }
+
+    async fn position_at(&self, session: SessionId, at: Micros) -> Result<u64, ReadError> {
+        self.inner.position_at(session, at).await
+    }
+
+    async fn watch(&self, session: SessionId) -> Result<watch::Receiver<u64>, ReadError> {
+        self.inner.watch(session).await
+    }
+
+    async fn sessions(&self, query: &SessionQuery) -> Result<Listing, ReadError> {
+        self.inner.sessions(query).await
+    }
+
+    async fn ready(&self, now: Micros, limit: usize) -> Result<Vec<Ready>, ReadError> {
+        self.inner.ready(now, limit).await
+    }
+
+    async fn next_ready(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
+        self.inner.next_ready(now).await
+    }
+
+    async fn save_snapshot(&self, snapshot: Snapshot) -> Result<(), ReadError> {
+        self.inner.save_snapshot(snapshot).await
+    }
+
+    async fn snapshot(
+        &self,
+        session: SessionId,
+        thread: u32,
+        name: &str,
+    ) -> Result<Option<Snapshot>, ReadError> {
+        self.inner.snapshot(session, thread, name).await
+    }
+
+    async fn purge(&self, limit: usize) -> Result<usize, ReadError> {
+        self.inner.purge(limit).await
+    }
+}
+
+#[async_trait]
+impl<S: Resources> Resources for Faulty<S> {
+    async fn insert(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
+        self.inner.insert(new, receipt).await
+    }
+
+    async fn replace(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
+        self.inner.replace(new, receipt).await
+    }
+
+    async fn amend(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
+        self.inner.amend(new, receipt).await
+    }
+
+    async fn get(
+        &self,
+        kind: ResourceKind,
+        id: &str,
+        revision: Option<u64>,
+    ) -> Result<Resource, ReadError> {
+        self.inner.get(kind, id, revision).await
+    }
+
+    async fn list(&self, query: &ResourceQuery) -> Result<ResourcePage, ReadError> {
+        self.inner.list(query).await
+    }
+
+    async fn revisions(
+        &self,
+        kind: ResourceKind,
+        id: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<ResourcePage, ReadError> {
+        self.inner.revisions(kind, id, before, limit).await
+    }
+
+    async fn remove(&self, kind: ResourceKind, id: &str) -> Result<(), WriteError> {
+        self.inner.remove(kind, id).await
+    }
+
+    async fn put_key(&self, key: ApiKey) -> Result<(), WriteError> {
+        self.inner.put_key(key).await
+    }
+
+    async fn find_key(&self, hash: [u8; 32]) -> Result<Option<ApiKey>, ReadError> {
+        self.inner.find_key(hash).await
+    }
+
+    async fn receipt(
+        &self,
+        fingerprint: [u8; 32],
+        since: Micros,
+    ) -> Result<Option<Receipt>, ReadError> {
+        self.inner.receipt(fingerprint, since).await
+    }
+
+    async fn written_out(&self, fingerprint: [u8; 32]) -> Result<(), WriteError> {
+        self.inner.written_out(fingerprint).await
+    }
+
+    async fn sweep_receipts(&self, before: Micros) -> Result<usize, WriteError> {
+        self.inner.sweep_receipts(before).await
+    }
+
+    async fn register(&self, process: ProcessId, at: Micros) -> Result<(), WriteError> {
+        self.inner.register(process, at).await
+    }
+
+    async fn probe(&self) -> Result<(), WriteError> {
+        self.inner.probe().await
+    }
+}

@@ -1,0 +1,106 @@
+//! A store in memory: the same contract, no threads, no files, no time of its own.
+
+mod append;
+mod log;
+mod resources;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use outlast_protocol::{
+    Micros,
+    id::{ProcessId, SessionId},
+    seam::{Clock, Entropy},
+};
+use outlast_session::{Record, Rules, State};
+use outlast_store::{ApiKey, Receipt, Resource, ResourceKind, Snapshot};
+use tokio::sync::watch;
+
+/// Logs and resources in memory.
+///
+/// An append is decided and answered in the call that proposes it, so runs are repeatable and a
+/// paused clock stands still. Cheap to clone; all clones are one store.
+#[derive(Clone)]
+pub struct Memory {
+    seams: Arc<Seams>,
+    inner: Arc<Mutex<Inner>>,
+}
+
+struct Seams {
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    rules: Rules,
+    takes_system: Box<dyn Fn(&str) -> bool + Send + Sync>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    logs: HashMap<SessionId, Session>,
+    objects: BTreeMap<(&'static str, String), Vec<Resource>>,
+    keys: Vec<ApiKey>,
+    receipts: HashMap<[u8; 32], Receipt>,
+    processes: HashMap<ProcessId, bool>,
+}
+
+#[derive(Debug)]
+struct Session {
+    records: Vec<Record>,
+    state: Arc<State>,
+    tail: watch::Sender<u64>,
+    /// When each thread that wants a brain began to.
+    since: BTreeMap<u32, Micros>,
+    snapshots: HashMap<(u32, String), Snapshot>,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").finish_non_exhaustive()
+    }
+}
+
+impl Memory {
+    /// Makes an empty store with the usual bounds, whose models all take `system.message`.
+    pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
+        Self::with_rules(clock, entropy, Rules::default())
+    }
+
+    /// Makes an empty store with other bounds.
+    pub fn with_rules(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>, rules: Rules) -> Self {
+        let takes_system = Box::new(|_: &str| true);
+        let seams = Arc::new(Seams {
+            clock,
+            entropy,
+            rules,
+            takes_system,
+        });
+        Self {
+            seams,
+            inner: Arc::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn word(kind: ResourceKind) -> &'static str {
+    match kind {
+        ResourceKind::Agent => "agent",
+        ResourceKind::Environment => "environment",
+    }
+}
+
+impl Inner {
+    /// Returns a session that is not deleted.
+    fn live(&self, session: SessionId) -> Option<&Session> {
+        self.logs.get(&session).filter(|log| !log.state.deleted)
+    }
+
+    fn newest(&self, kind: ResourceKind, id: &str) -> Option<&Resource> {
+        self.objects.get(&(word(kind), id.to_owned()))?.last()
+    }
+}

@@ -1,0 +1,186 @@
+//! Appending in memory.
+
+use std::sync::Arc;
+
+use outlast_protocol::id::SessionId;
+use outlast_session::{
+    Answer, Context, Decision, Draft, DraftBody, Proposal, Record, Refusal, State, admit,
+    body::Config,
+};
+use outlast_store::{
+    Append, AppendError, End, GONE, Material, Minter, Outcome, Reply, ResourceKind, seal,
+};
+use tokio::sync::watch;
+
+use super::{Inner, Memory, Session};
+
+impl Memory {
+    /// Decides a proposal and appends what it leads to.
+    pub(super) fn decide(&self, id: SessionId, append: &Append) -> Result<Outcome, AppendError> {
+        let mut inner = self.lock();
+        inner.check(id, &append.proposal)?;
+        let now = self.seams.clock.now();
+        let mut minter = Minter::new(now, &*self.seams.entropy);
+        let mut context = Context {
+            now,
+            ids: &mut minter,
+            rules: &self.seams.rules,
+            takes_system: &*self.seams.takes_system,
+        };
+        let state = inner.logs.get(&id).map(|log| log.state.clone());
+        let decision = admit(state.as_deref(), &append.proposal, &mut context)?;
+        if decision.drafts.is_empty() {
+            let state = state.ok_or(Refusal::Illegal("nothing begins a session"))?;
+            if decision.answer == Answer::Nothing {
+                inner.receive(append, &state, state.tail + 1);
+            }
+            return Ok(Outcome {
+                answer: decision.answer,
+                records: Arc::new([]),
+                state,
+            });
+        }
+        let records = self.seal(inner.logs.get(&id), id, &decision)?;
+        inner.unused(id, &records)?;
+        Ok(inner.write(append, decision, records))
+    }
+
+    fn seal(
+        &self,
+        log: Option<&Session>,
+        id: SessionId,
+        decision: &Decision,
+    ) -> Result<Vec<Record>, AppendError> {
+        let known: &[Record] = log.map_or(&[], |log| &log.records);
+        let end = known.last().map_or_else(
+            || End::of_nothing(id),
+            |record| End {
+                tail: record.position,
+                hash: record.hash,
+            },
+        );
+        let mut find = |draft: &Draft, sealed: &[Record]| match &draft.body {
+            DraftBody::Json(body) => Ok(Material::fresh(body, &*self.seams.entropy)),
+            DraftBody::Copy(position) => known
+                .iter()
+                .chain(sealed)
+                .find(|record| record.position == *position)
+                .map(Material::from)
+                .ok_or_else(|| AppendError::Unavailable("a copy of nothing".to_owned())),
+        };
+        seal(decision, end, &mut find)
+    }
+}
+
+impl Inner {
+    /// Checks what `admit` cannot see.
+    fn check(&self, id: SessionId, proposal: &Proposal) -> Result<(), AppendError> {
+        let missing = AppendError::NotFound(id);
+        match proposal {
+            Proposal::Create(new) if new.id != id => {
+                Err(Refusal::Illegal("the proposal is for another session").into())
+            }
+            Proposal::Create(new) => self.references(&new.config, None),
+            Proposal::Update(change) => {
+                self.live(id).ok_or(missing)?;
+                self.references(&change.config, Some(&change.from))
+            }
+            Proposal::Send(_)
+            | Proposal::Archive(_)
+            | Proposal::Delete(_)
+            | Proposal::Claim { .. }
+            | Proposal::Brain { .. }
+            | Proposal::Keyed { .. } => self.live(id).map(|_| ()).ok_or(missing),
+        }
+    }
+
+    fn references(&self, config: &Config, before: Option<&Config>) -> Result<(), AppendError> {
+        let (place, agent) = (config.environment_id, &config.agent);
+        let mut named = Vec::new();
+        if before.is_none_or(|before| before.environment_id != place) {
+            named.push((ResourceKind::Environment, place.to_string(), 1));
+        }
+        if before.is_none_or(|before| before.agent.id != agent.id) {
+            named.push((ResourceKind::Agent, agent.id.to_string(), agent.version));
+        }
+        for (kind, id, revision) in named {
+            let newest = self.newest(kind, &id).map(|object| object.revision);
+            if newest.is_none_or(|newest| newest < u64::from(revision)) {
+                return Err(AppendError::Missing(id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that event ids are new.
+    fn unused(&self, id: SessionId, sealed: &[Record]) -> Result<(), AppendError> {
+        let known: &[Record] = self.logs.get(&id).map_or(&[], |log| &log.records);
+        for (at, record) in sealed.iter().enumerate() {
+            let same = |other: &Record| {
+                record.event.is_some()
+                    && other.event == record.event
+                    && other.kind.is_public() == record.kind.is_public()
+            };
+            let earlier = sealed.iter().take(at);
+            if known.iter().chain(earlier).any(same) {
+                return Err(Refusal::Illegal("an event id is used twice").into());
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, append: &Append, decision: Decision, records: Vec<Record>) -> Outcome {
+        let Decision { state, answer, .. } = decision;
+        let state = Arc::new(state);
+        let first = records
+            .first()
+            .map_or(state.tail + 1, |record| record.position);
+        let log = self.logs.entry(state.id).or_insert_with(|| Session {
+            records: Vec::new(),
+            state: state.clone(),
+            tail: watch::channel(0).0,
+            since: std::collections::BTreeMap::new(),
+            snapshots: std::collections::HashMap::new(),
+        });
+        log.records.extend(records.iter().cloned());
+        log.advance(&state);
+        self.receive(append, &state, first);
+        Outcome {
+            answer,
+            records: records.into(),
+            state,
+        }
+    }
+
+    /// Keeps the receipt of an accepted request.
+    fn receive(&mut self, append: &Append, state: &State, first: u64) {
+        let Some(receipt) = &append.receipt else {
+            return;
+        };
+        let mut receipt = receipt.clone();
+        if let Reply::Records { .. } = receipt.reply {
+            receipt.reply = Reply::Records {
+                session: state.id,
+                first,
+                last: state.tail,
+            };
+        }
+        self.receipts.insert(receipt.fingerprint, receipt);
+    }
+}
+
+impl Session {
+    /// Moves the head and tells those who watch it.
+    fn advance(&mut self, state: &Arc<State>) {
+        self.state = state.clone();
+        for number in (0_u32..).take(state.threads.len()) {
+            if state.ready_at(number).is_none() {
+                self.since.remove(&number);
+            } else {
+                self.since.entry(number).or_insert(state.at);
+            }
+        }
+        let tail = if state.deleted { GONE } else { state.tail };
+        self.tail.send_replace(tail);
+    }
+}

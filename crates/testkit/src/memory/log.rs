@@ -1,0 +1,230 @@
+//! The contract of a log, in memory.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast_protocol::{
+    Micros,
+    id::{EventId, SessionId},
+};
+use outlast_session::{Record, State};
+use outlast_store::{
+    Append, Listing, Log, Order, Pending, ReadError, Ready, SessionQuery, Slice, Snapshot,
+};
+use tokio::sync::watch;
+
+use super::{Inner, Memory, Session};
+
+#[async_trait]
+impl Log for Memory {
+    fn append(&self, session: SessionId, append: Append) -> Pending {
+        let answer = self.decide(session, &append);
+        Box::pin(async { answer })
+    }
+
+    async fn head(&self, session: SessionId) -> Result<Arc<State>, ReadError> {
+        self.with(session, |log| Ok(log.state.clone()))
+    }
+
+    async fn read(&self, session: SessionId, slice: Slice) -> Result<Vec<Record>, ReadError> {
+        self.with(session, |log| Ok(cut(&log.records, &slice)))
+    }
+
+    async fn find(&self, session: SessionId, event: EventId) -> Result<Record, ReadError> {
+        self.with(session, |log| {
+            let same = log
+                .records
+                .iter()
+                .filter(|record| record.event == Some(event));
+            let best = same.max_by_key(|record| record.kind.is_public());
+            best.cloned()
+                .ok_or_else(|| ReadError::NotFound(event.to_string()))
+        })
+    }
+
+    async fn position_at(&self, session: SessionId, at: Micros) -> Result<u64, ReadError> {
+        self.with(session, |log| {
+            let last = log.records.iter().rfind(|record| record.at <= at);
+            Ok(last.map_or(0, |record| record.position))
+        })
+    }
+
+    async fn watch(&self, session: SessionId) -> Result<watch::Receiver<u64>, ReadError> {
+        self.with(session, |log| Ok(log.tail.subscribe()))
+    }
+
+    async fn sessions(&self, query: &SessionQuery) -> Result<Listing, ReadError> {
+        let inner = self.lock();
+        let mut found: Vec<Arc<State>> = inner.logs.values().map(|log| log.state.clone()).collect();
+        found.retain(|state| !state.deleted && fits(state, query));
+        found.sort_by_key(|state| (state.created_at, state.id));
+        if query.order == Order::Backwards {
+            found.reverse();
+        }
+        let more = found.len() > query.limit;
+        found.truncate(query.limit);
+        Ok(Listing {
+            sessions: found,
+            more,
+        })
+    }
+
+    async fn ready(&self, now: Micros, limit: usize) -> Result<Vec<Ready>, ReadError> {
+        let inner = self.lock();
+        let live = inner.logs.values().filter(|log| !log.state.deleted);
+        let mut waiting: Vec<_> = live.flat_map(|log| inner.waiting(log, now)).collect();
+        waiting.sort_by_key(|(since, ready)| (*since, ready.session, ready.thread));
+        Ok(waiting
+            .into_iter()
+            .map(|(_, ready)| ready)
+            .take(limit)
+            .collect())
+    }
+
+    async fn next_ready(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
+        let inner = self.lock();
+        let live = inner.logs.values().filter(|log| !log.state.deleted);
+        let moments = live.flat_map(|log| {
+            let threads = (0_u32..).take(log.state.threads.len());
+            threads.filter_map(|number| log.state.ready_at(number))
+        });
+        Ok(moments.filter(|at| *at > now).min())
+    }
+
+    async fn save_snapshot(&self, snapshot: Snapshot) -> Result<(), ReadError> {
+        let mut inner = self.lock();
+        let log = inner
+            .logs
+            .get_mut(&snapshot.session)
+            .filter(|log| !log.state.deleted);
+        let log = log.ok_or_else(|| ReadError::NotFound(snapshot.session.to_string()))?;
+        let key = (snapshot.thread, snapshot.name.clone());
+        let known = log.snapshots.get(&key).map_or(0, |known| known.position);
+        if snapshot.position >= known {
+            log.snapshots.insert(key, snapshot);
+        }
+        Ok(())
+    }
+
+    async fn snapshot(
+        &self,
+        session: SessionId,
+        thread: u32,
+        name: &str,
+    ) -> Result<Option<Snapshot>, ReadError> {
+        self.with(session, |log| {
+            Ok(log.snapshots.get(&(thread, name.to_owned())).cloned())
+        })
+    }
+
+    async fn purge(&self, limit: usize) -> Result<usize, ReadError> {
+        let mut inner = self.lock();
+        let mut gone = 0;
+        inner.logs.retain(|_, log| {
+            while log.state.deleted && gone < limit {
+                gone += 1;
+                if log.records.pop().is_none() {
+                    return false;
+                }
+            }
+            true
+        });
+        Ok(gone)
+    }
+}
+
+impl Memory {
+    fn with<T>(
+        &self,
+        session: SessionId,
+        look: impl FnOnce(&Session) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        match self.lock().live(session) {
+            Some(log) => look(log),
+            None => Err(ReadError::NotFound(session.to_string())),
+        }
+    }
+}
+
+impl Inner {
+    /// Returns the threads of a session that want a brain, and since when.
+    fn waiting(&self, log: &Session, now: Micros) -> Vec<(Micros, Ready)> {
+        let (session, mut found) = (log.state.id, Vec::new());
+        for (thread, seen) in (0_u32..).zip(&log.state.threads) {
+            let due = log.state.ready_at(thread).filter(|at| *at <= now);
+            let since = log.since.get(&thread).copied().unwrap_or_default();
+            if let Some(at) = due {
+                let since = if at == Micros(0) { since } else { at };
+                found.push((
+                    since,
+                    Ready {
+                        session,
+                        thread,
+                        dead: None,
+                    },
+                ));
+            }
+            let holder = seen.lease.as_ref().map(|lease| lease.process);
+            let dead = holder.filter(|holder| self.processes.get(holder) != Some(&true));
+            if dead.is_some() && seen.has_work() {
+                found.push((
+                    log.state.at,
+                    Ready {
+                        session,
+                        thread,
+                        dead,
+                    },
+                ));
+            }
+        }
+        found
+    }
+}
+
+/// Cuts a slice out of a log.
+fn cut(records: &[Record], slice: &Slice) -> Vec<Record> {
+    let fits = |record: &&Record| {
+        let shown = !slice.public || record.kind.is_public();
+        let kind = slice.kinds.is_empty() || slice.kinds.contains(&record.kind);
+        shown && kind && slice.thread.is_none_or(|thread| thread == record.thread)
+    };
+    let ordered: Box<dyn Iterator<Item = &Record>> = match slice.order {
+        Order::Forwards => Box::new(records.iter().filter(|record| record.position > slice.from)),
+        Order::Backwards => Box::new(
+            records
+                .iter()
+                .rev()
+                .filter(|record| record.position < slice.from),
+        ),
+    };
+    let (mut used, mut found) = (0, Vec::new());
+    for record in ordered.filter(fits).take(slice.limit) {
+        used += record.body.text().len();
+        if slice.bytes > 0 && used > slice.bytes && !found.is_empty() {
+            break;
+        }
+        found.push(record.clone());
+    }
+    found
+}
+
+fn fits(state: &State, query: &SessionQuery) -> bool {
+    let Some(config) = &state.config else {
+        return false;
+    };
+    let (at, key) = (state.created_at, (state.created_at, state.id));
+    query.agent.is_none_or(|id| id == config.agent.id)
+        && query
+            .agent_version
+            .is_none_or(|version| version == u64::from(config.agent.version))
+        && (query.statuses.is_empty() || query.statuses.contains(&state.shown()))
+        && query.created_gt.is_none_or(|bound| at > bound)
+        && query.created_gte.is_none_or(|bound| at >= bound)
+        && query.created_lt.is_none_or(|bound| at < bound)
+        && query.created_lte.is_none_or(|bound| at <= bound)
+        && (query.archived || state.archived_at.is_none())
+        && query.after.is_none_or(|after| match query.order {
+            Order::Forwards => key > after,
+            Order::Backwards => key < after,
+        })
+}

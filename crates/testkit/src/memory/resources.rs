@@ -1,0 +1,229 @@
+//! The contract of plain resources, in memory.
+
+use async_trait::async_trait;
+use outlast_protocol::{Micros, id::ProcessId};
+use outlast_store::{
+    ApiKey, Order, ReadError, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
+    Resources, WriteError,
+};
+
+use super::{Inner, Memory, word};
+
+#[async_trait]
+impl Resources for Memory {
+    async fn insert(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
+        let mut inner = self.lock();
+        if let Some(known) = inner.newest(new.kind, &new.id) {
+            return Err(WriteError::Moved {
+                id: new.id,
+                revision: known.revision,
+            });
+        }
+        inner
+            .objects
+            .insert((word(new.kind), new.id.clone()), vec![new]);
+        inner.receipt(receipt);
+        Ok(())
+    }
+
+    async fn replace(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
+        let mut inner = self.lock();
+        let wanted = new.revision.checked_sub(1);
+        let revisions = inner.expect(&new, wanted)?;
+        revisions.push(of_the_same_age(new, revisions));
+        inner.receipt(receipt);
+        Ok(())
+    }
+
+    async fn amend(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
+        let mut inner = self.lock();
+        let wanted = Some(new.revision);
+        let revisions = inner.expect(&new, wanted)?;
+        let new = of_the_same_age(new, revisions);
+        revisions.pop();
+        revisions.push(new);
+        inner.receipt(receipt);
+        Ok(())
+    }
+
+    async fn get(
+        &self,
+        kind: ResourceKind,
+        id: &str,
+        revision: Option<u64>,
+    ) -> Result<Resource, ReadError> {
+        let inner = self.lock();
+        let revisions = inner.objects.get(&(word(kind), id.to_owned()));
+        let mut newest_first = revisions.into_iter().flatten().rev();
+        let found =
+            newest_first.find(|object| revision.is_none_or(|wanted| wanted == object.revision));
+        found
+            .cloned()
+            .ok_or_else(|| ReadError::NotFound(id.to_owned()))
+    }
+
+    async fn list(&self, query: &ResourceQuery) -> Result<ResourcePage, ReadError> {
+        let inner = self.lock();
+        let newest = inner
+            .objects
+            .values()
+            .filter_map(|revisions| revisions.last());
+        let mut items: Vec<_> = newest
+            .filter(|object| fits(object, query))
+            .cloned()
+            .collect();
+        items.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        if query.order == Order::Backwards {
+            items.reverse();
+        }
+        Ok(page(items, query.limit))
+    }
+
+    async fn revisions(
+        &self,
+        kind: ResourceKind,
+        id: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<ResourcePage, ReadError> {
+        let inner = self.lock();
+        let revisions = inner.objects.get(&(word(kind), id.to_owned()));
+        let revisions = revisions
+            .ok_or_else(|| ReadError::NotFound(id.to_owned()))?
+            .iter()
+            .rev();
+        let earlier =
+            revisions.filter(|object| before.is_none_or(|before| object.revision < before));
+        Ok(page(earlier.cloned().collect(), limit))
+    }
+
+    async fn remove(&self, kind: ResourceKind, id: &str) -> Result<(), WriteError> {
+        let mut inner = self.lock();
+        let mut live = inner.logs.values().filter(|log| !log.state.deleted);
+        let named = live.any(|log| {
+            log.state.config.as_ref().is_some_and(|config| match kind {
+                ResourceKind::Agent => config.agent.id.to_string() == id,
+                ResourceKind::Environment => config.environment_id.to_string() == id,
+            })
+        });
+        if named {
+            return Err(WriteError::Referenced(id.to_owned()));
+        }
+        let gone = inner.objects.remove(&(word(kind), id.to_owned()));
+        gone.map(|_| ())
+            .ok_or_else(|| WriteError::NotFound(id.to_owned()))
+    }
+
+    async fn put_key(&self, key: ApiKey) -> Result<(), WriteError> {
+        let mut inner = self.lock();
+        if !inner.keys.iter().any(|known| known.hash == key.hash) {
+            inner.keys.push(key);
+        }
+        Ok(())
+    }
+
+    async fn find_key(&self, hash: [u8; 32]) -> Result<Option<ApiKey>, ReadError> {
+        Ok(self
+            .lock()
+            .keys
+            .iter()
+            .find(|key| key.hash == hash)
+            .cloned())
+    }
+
+    async fn receipt(
+        &self,
+        fingerprint: [u8; 32],
+        since: Micros,
+    ) -> Result<Option<Receipt>, ReadError> {
+        let inner = self.lock();
+        Ok(inner
+            .receipts
+            .get(&fingerprint)
+            .filter(|receipt| receipt.at >= since)
+            .cloned())
+    }
+
+    async fn written_out(&self, fingerprint: [u8; 32]) -> Result<(), WriteError> {
+        if let Some(receipt) = self.lock().receipts.get_mut(&fingerprint) {
+            receipt.written = true;
+        }
+        Ok(())
+    }
+
+    async fn sweep_receipts(&self, before: Micros) -> Result<usize, WriteError> {
+        let mut inner = self.lock();
+        let count = inner.receipts.len();
+        inner.receipts.retain(|_, receipt| receipt.at >= before);
+        Ok(count - inner.receipts.len())
+    }
+
+    async fn register(&self, process: ProcessId, _at: Micros) -> Result<(), WriteError> {
+        let mut inner = self.lock();
+        inner
+            .processes
+            .iter_mut()
+            .for_each(|(known, lives)| *lives &= *known == process);
+        inner.processes.entry(process).or_insert(true);
+        Ok(())
+    }
+
+    async fn probe(&self) -> Result<(), WriteError> {
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn receipt(&mut self, receipt: Option<Receipt>) {
+        if let Some(receipt) = receipt {
+            self.receipts.insert(receipt.fingerprint, receipt);
+        }
+    }
+
+    /// Returns the revisions of an object, if the newest is the one that is wanted.
+    fn expect(
+        &mut self,
+        new: &Resource,
+        wanted: Option<u64>,
+    ) -> Result<&mut Vec<Resource>, WriteError> {
+        let revisions = self.objects.get_mut(&(word(new.kind), new.id.clone()));
+        let revisions = revisions.ok_or_else(|| WriteError::NotFound(new.id.clone()))?;
+        match revisions.last().map(|newest| newest.revision) {
+            Some(revision) if Some(revision) != wanted => Err(WriteError::Moved {
+                id: new.id.clone(),
+                revision,
+            }),
+            _ => Ok(revisions),
+        }
+    }
+}
+
+/// A later form of an object was made when the object was.
+fn of_the_same_age(new: Resource, revisions: &[Resource]) -> Resource {
+    let created_at = revisions
+        .first()
+        .map_or(new.created_at, |first| first.created_at);
+    Resource { created_at, ..new }
+}
+
+fn page(mut items: Vec<Resource>, limit: usize) -> ResourcePage {
+    let more = items.len() > limit;
+    items.truncate(limit);
+    ResourcePage { items, more }
+}
+
+fn fits(object: &Resource, query: &ResourceQuery) -> bool {
+    let key = (object.created_at, object.id.clone());
+    object.kind == query.kind
+        && query
+            .created_gte
+            .is_none_or(|bound| object.created_at >= bound)
+        && query
+            .created_lte
+            .is_none_or(|bound| object.created_at <= bound)
+        && (query.archived || object.archived_at.is_none())
+        && query.after.as_ref().is_none_or(|after| match query.order {
+            Order::Forwards => key > *after,
+            Order::Backwards => key < *after,
+        })
+}

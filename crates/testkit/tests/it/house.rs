@@ -1,0 +1,4 @@
+//! The house: which room may use which, and how large its files are.
+
+mod arrows;
+mod sizes;
