@@ -83,10 +83,15 @@ pub(super) fn kill_session(shell: Pid, scope: Scope) {
     }
 }
 
-/// Kills everything but PID 1 if less than a quarter of the commands' processes is left.
-pub(super) fn make_room(pids: u32) {
+/// Returns whether less than a quarter of the commands' processes is left.
+pub(super) fn is_crowded(pids: u32) -> bool {
     let alive = all().iter().filter(|process| process.alive).count();
-    if alive > pids as usize / 4 * 3 {
+    alive > pids as usize / 4 * 3
+}
+
+/// Kills everything but PID 1 if there is hardly room for another process.
+pub(super) fn make_room(pids: u32) {
+    if is_crowded(pids) {
         // From PID 1 this reaches every other process of the sandbox, all at once.
         let everything = nix::unistd::Pid::from_raw(-1);
         let _ = nix::sys::signal::kill(everything, nix::sys::signal::Signal::SIGKILL);

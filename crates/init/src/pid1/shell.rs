@@ -225,7 +225,7 @@ impl Shell {
 
     /// Starts a shell.
     fn start(&mut self) -> Result<(), String> {
-        match Live::start(&self.terms, self.output_bytes) {
+        match Live::start(&self.terms, self.pids, self.output_bytes) {
             Ok(live) => {
                 self.state = State::Alive(Box::new(live));
                 Ok(())

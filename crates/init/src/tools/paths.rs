@@ -159,7 +159,11 @@ impl Place<'_> {
             below
         };
         // Without O_NONBLOCK a FIFO would hold the call until somebody opens the other end.
-        let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let wait = match flags.contains(OFlags::PATH) {
+            true => OFlags::empty(),
+            false => OFlags::NONBLOCK | OFlags::NOCTTY,
+        };
+        let flags = flags | OFlags::CLOEXEC | wait;
         Ok(openat2(root, below, flags, mode, BENEATH)?.into())
     }
 

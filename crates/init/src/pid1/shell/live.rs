@@ -21,7 +21,7 @@ use super::{
     super::{
         Settled,
         pipe::{self, Outbox, ReadEnd, read_some},
-        processes::{Scope, kill_session},
+        processes::{Scope, is_crowded, kill_session},
         tail::Tail,
     },
     Interest, why,
@@ -86,11 +86,12 @@ pub(super) struct Live {
     serial: u64,
     running: Option<Running>,
     gone: Option<WaitStatus>,
+    pids: u32,
 }
 
 impl Live {
     /// Starts a shell in a session of its own.
-    pub(super) fn start(terms: &Terms, output_bytes: usize) -> io::Result<Self> {
+    pub(super) fn start(terms: &Terms, pids: u32, output_bytes: usize) -> io::Result<Self> {
         let (commands_in, commands) = pipe::pair()?;
         let (output, output_in) = pipe::pair()?;
         let (status, status_in) = pipe::pair()?;
@@ -122,6 +123,7 @@ impl Live {
             serial: 0,
             running: None,
             gone: None,
+            pids,
         })
     }
 
@@ -269,6 +271,8 @@ impl Live {
             with(output, "[interrupted]", Ended::Interrupted)
         } else if let Some(struck) = &running.struck {
             with(output, struck, Ended::Limit)
+        } else if let Some(crowded) = self.crowded(&output).filter(|_| status != 0) {
+            with(output, &crowded, Ended::Limit)
         } else if status == 0 {
             Answer::text(output)
         } else {
@@ -283,7 +287,11 @@ impl Live {
     /// Answers the command whose shell is gone.
     fn broken(&mut self, why: &str) -> Option<Settled> {
         self.drain();
-        let running = self.running.take()?;
+        let mut running = self.running.take()?;
+        let output = self.tail.take();
+        if let Some(crowded) = self.crowded(&output) {
+            running.struck.get_or_insert(crowded);
+        }
         let ended = match (&running.patience, self.gone, &running.struck) {
             (Some(_), _, _) => Ended::Interrupted,
             (None, None, _) | (None, Some(_), Some(_)) => Ended::Limit,
@@ -298,7 +306,18 @@ impl Live {
         );
         Some(Settled {
             id: running.id,
-            answer: with(self.tail.take(), &words, ended),
+            answer: with(output, &words, ended),
+        })
+    }
+
+    /// Says that there were too many processes, if a program said so in the system's own words.
+    fn crowded(&self, output: &str) -> Option<String> {
+        let refused = output.contains("Resource temporarily unavailable");
+        (refused && (output.contains("fork") || is_crowded(self.pids))).then(|| {
+            format!(
+                "[the sandbox's limit of {} processes was reached]",
+                self.pids
+            )
         })
     }
 }
@@ -322,10 +341,13 @@ fn status_of(line: &[u8], serial: u64) -> Option<i32> {
 }
 
 /// Wraps a command: it runs in the shell itself, with empty input and without the status pipe.
+///
+/// The empty line brings bash's parser back to its senses after an unfinished command: without it
+/// the brace would not be seen as one. The braces keep the status line out of a trace.
 fn wrap(command: &str, serial: u64, status: i32) -> String {
     let quoted = command.replace('\'', r"'\''");
     format!(
-        "eval -- '{quoted}' </dev/null {status}>&-\n\
+        "eval -- '{quoted}' </dev/null {status}>&-\n\n\
          {{ builtin printf '%s:%s\\n' {serial} \"$?\" >&{status}; }} 2>/dev/null\n"
     )
 }
@@ -338,7 +360,7 @@ mod tests {
     fn quotes_are_carried_through() {
         assert_eq!(
             wrap("echo 'a b'", 7, 200),
-            "eval -- 'echo '\\''a b'\\''' </dev/null 200>&-\n\
+            "eval -- 'echo '\\''a b'\\''' </dev/null 200>&-\n\n\
              { builtin printf '%s:%s\\n' 7 \"$?\" >&200; } 2>/dev/null\n"
         );
     }

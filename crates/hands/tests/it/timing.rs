@@ -1,0 +1,56 @@
+//! Cold start and warm call, printed and never asserted: machines differ in load.
+
+use std::time::Duration;
+
+use outlast_hands::{Keep, Provisioner as _};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::support::{Node, call, recipe, sh};
+
+fn report(what: &str, mut took: Vec<Duration>) {
+    took.sort_unstable();
+    let (median, p95) = (took[took.len() / 2], took[took.len() * 95 / 100]);
+    println!(
+        "{what}: median {median:.2?}, p95 {p95:.2?}, of {}",
+        took.len()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cold_start_and_warm_calls() {
+    let node = Node::new().await;
+    let (mut cold, mut first, mut reap) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..30 {
+        let recipe = recipe();
+        let began = Instant::now();
+        let hand = node.provision(&recipe).await;
+        cold.push(began.elapsed());
+        let began = Instant::now();
+        sh(&hand, "true").await;
+        first.push(began.elapsed());
+        let began = Instant::now();
+        node.driver
+            .reap(recipe.incarnation, Keep::Nothing)
+            .await
+            .unwrap();
+        reap.push(began.elapsed());
+    }
+    report("cold start", cold);
+    report("first bash (starts the shell)", first);
+    report("reap", reap);
+
+    let hand = node.hand().await;
+    sh(&hand, "echo x > file").await;
+    let (mut bash, mut read) = (Vec::new(), Vec::new());
+    for _ in 0..200 {
+        let began = Instant::now();
+        sh(&hand, "true").await;
+        bash.push(began.elapsed());
+        let began = Instant::now();
+        call(&hand, "read", json!({"file_path": "file"})).await;
+        read.push(began.elapsed());
+    }
+    report("warm bash", bash);
+    report("warm read", read);
+}
