@@ -1,1 +1,35 @@
-//! kernel
+//! The verbs in process: the one door for every client and every brain.
+//!
+//! A client creates sessions and sends events; a brain gets a [`Lease`] from [`Claims`] and works
+//! through it alone. The kernel reserves slots, claims threads, routes calls to hands, keeps hands
+//! alive and wakes what has work. What is legal is decided by `outlast_session::admit` inside the
+//! store's append; nothing here second-guesses it.
+
+#![forbid(unsafe_code)]
+
+mod auth;
+mod calls;
+mod clients;
+mod dispatch;
+mod error;
+mod events;
+mod follow;
+mod gateway;
+mod hand;
+mod kernel;
+mod lease;
+mod metric_definitions;
+mod preview;
+mod signal;
+mod tools;
+
+pub use error::LeaseError;
+pub use events::{Cursor, EventPage, EventQuery};
+pub use follow::{Follower, News};
+pub use gateway::Asker;
+pub use kernel::{Kernel, Options, Parts};
+pub use lease::{Claims, Lease};
+pub use preview::{Preview, Previews};
+pub use tools::Tool;
+
+pub use outlast_store::{Order, Outcome, Slice};

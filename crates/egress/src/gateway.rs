@@ -1,0 +1,81 @@
+//! The model gateway: fences a request by its epoch, forwards it, records what it used.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast_kernel::{Asker, Kernel, LeaseError};
+use outlast_model::{Call, Error, Events, Facts, Model, RetryKind};
+use outlast_session::Answer;
+use tokio::time::Instant;
+
+use crate::{metered::Meter, metric_definitions as metrics};
+
+/// A model behind the gateway.
+#[derive(Debug)]
+pub struct Gateway {
+    kernel: Kernel,
+    upstream: Arc<dyn Model>,
+    facts: Arc<Facts>,
+}
+
+impl Gateway {
+    /// Puts `upstream` behind the kernel's record of requests.
+    pub fn new(kernel: Kernel, upstream: Arc<dyn Model>, facts: Arc<Facts>) -> Self {
+        Self {
+            kernel,
+            upstream,
+            facts,
+        }
+    }
+}
+
+#[async_trait]
+impl Model for Gateway {
+    /// Forwards a request whose epoch still holds the lease.
+    ///
+    /// The request leaves while the record of its start is being synced; no event of the answer
+    /// is handed on before that record is durable.
+    async fn stream(&self, call: Call) -> Result<Events, Error> {
+        let brain = call.brain;
+        let asker = Asker {
+            session: brain.session,
+            thread: brain.thread,
+            epoch: brain.epoch,
+        };
+        let started = self.kernel.request_started(asker, call.request);
+        let facts = self.facts.of(&call.model);
+        let meter = Meter::new(self.kernel.clone(), asker, call.request, facts);
+        let begun = Instant::now();
+        let (started, answer) = futures::join!(started, self.upstream.stream(call));
+        allowed(started)?;
+        match answer {
+            Ok(events) => {
+                let waited = begun.elapsed().as_secs_f64();
+                ::metrics::histogram!(metrics::FIRST_EVENT).record(waited);
+                Ok(meter.over(events))
+            }
+            Err(error) => {
+                meter.failed();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Refuses a request that the log does not want.
+fn allowed(started: Result<Answer, LeaseError>) -> Result<(), Error> {
+    match started {
+        Ok(Answer::Appended) => Ok(()),
+        Ok(answer) => Err(Error::Refused {
+            message: format!("the request was not wanted: {answer:?}"),
+        }),
+        Err(LeaseError::Unavailable(message)) => Err(Error::Retry {
+            kind: RetryKind::Failed,
+            after: None,
+            message,
+        }),
+        Err(error) => Err(Error::Refused {
+            message: error.to_string(),
+        }),
+    }
+}

@@ -1,0 +1,228 @@
+//! Calls: allowed by the log, run at most once, settled once.
+
+use std::{borrow::Cow, sync::Arc};
+
+use outlast_hands::{Hand, HandLost as Lost, Recalled};
+use outlast_protocol::{
+    CallResult, Outcome,
+    event::{AgentToolResult, Body as _},
+    id::{EventId, IncarnationId},
+};
+use outlast_session::{Answer, Fact, Phase, Proposal, Route, body::HandLost};
+use outlast_store::Slice;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{Lease, LeaseError, kernel::Inner, lease::joined, metric_definitions as metrics};
+
+/// A call on its way, free of the lease's life.
+#[derive(Clone)]
+pub(crate) struct Job {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) session: outlast_protocol::id::SessionId,
+    pub(crate) thread: u32,
+    pub(crate) epoch: u64,
+}
+
+/// What the log says of a call.
+#[derive(Deserialize)]
+struct Asked<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    input: &'a RawValue,
+}
+
+impl Lease {
+    /// Has a call run by whoever it belongs to and settles it, at most once.
+    ///
+    /// Name and input are those that stand in the log: what was allowed is what runs. Asking again
+    /// joins the running call or finds it settled. The call goes on if the future is dropped.
+    pub async fn execute(&self, call: EventId) -> Result<(), LeaseError> {
+        let job = self.job();
+        let handle = self.inner.tasks.spawn(async move { job.run(call).await });
+        handle
+            .await
+            .unwrap_or_else(|fault| Err(LeaseError::Unavailable(fault.to_string())))
+    }
+
+    /// Stops a call: it is settled as done if it was faster, else as interrupted.
+    pub async fn cancel(&self, call: EventId) {
+        let state = self.state();
+        let phase = self
+            .held(&state)
+            .and_then(|thread| thread.call(call))
+            .map(|open| open.phase);
+        if let Some(Phase::Intended(incarnation)) = phase
+            && let Some(hand) = self.inner.hands.find(incarnation).await
+        {
+            hand.cancel(call).await;
+        }
+    }
+
+    fn job(&self) -> Job {
+        let (session, thread, epoch) = (self.session(), self.thread_number(), self.epoch());
+        Job {
+            inner: self.inner.clone(),
+            session,
+            thread,
+            epoch,
+        }
+    }
+}
+
+impl Job {
+    async fn run(&self, call: EventId) -> Result<(), LeaseError> {
+        let state = self.state().await?;
+        let open = state
+            .thread(self.thread)
+            .and_then(|thread| thread.call(call));
+        let open = open.ok_or_else(|| LeaseError::Illegal(format!("no call `{call}` is open")))?;
+        if open.route == Route::Client {
+            return Err(LeaseError::Illegal(format!(
+                "`{call}` is the client's to answer"
+            )));
+        }
+        match open.phase {
+            Phase::Settled(_) => Ok(()),
+            Phase::Asked => Err(LeaseError::Illegal(format!(
+                "`{call}` is not allowed to run"
+            ))),
+            Phase::Allowed => self.begin(call, open.position).await,
+            Phase::Intended(incarnation) => self.resume(call, open.position, incarnation).await,
+        }
+    }
+
+    /// Hands a call over for the first time.
+    async fn begin(&self, call: EventId, position: u64) -> Result<(), LeaseError> {
+        let hand = match self.hand().await? {
+            Ok(hand) => hand,
+            Err(result) => return self.settle(call, result).await,
+        };
+        let intended = Fact::Intended(hand.incarnation());
+        if self.fact(call, intended).await? == Answer::Appended {
+            return self.ask(call, position, &*hand).await;
+        }
+        // An interrupt waits, or somebody else was first: the brain will see.
+        Ok(())
+    }
+
+    /// Asks for a call again that an earlier brain handed over.
+    async fn resume(
+        &self,
+        call: EventId,
+        position: u64,
+        incarnation: IncarnationId,
+    ) -> Result<(), LeaseError> {
+        if let Some(hand) = self.inner.hands.find(incarnation).await {
+            return self.ask(call, position, &*hand).await;
+        }
+        let reason = "it ended with the server process that ran it";
+        self.lost(incarnation, reason.to_owned()).await?;
+        match self.inner.hands.recall(incarnation, call).await {
+            Recalled::Settled(result) => self.settle(call, result).await,
+            // The incarnation itself says so: a new one may have it.
+            Recalled::NotStarted => self.begin(call, position).await,
+            Recalled::Begun | Recalled::Unknown => self.settle(call, unknown(reason)).await,
+        }
+    }
+
+    /// Runs the call, or joins it, and settles it.
+    async fn ask(&self, call: EventId, position: u64, hand: &dyn Hand) -> Result<(), LeaseError> {
+        let slice = Slice::after(position.saturating_sub(1), 1);
+        let records = self.inner.store.read(self.session, slice).await?;
+        let text = records.first().map_or("{}", |record| record.body.text());
+        let Ok(asked) = serde_json::from_str::<Asked<'_>>(text) else {
+            let words = "the call's input is no longer stored";
+            return self
+                .settle(call, CallResult::error(Outcome::NotStarted, words))
+                .await;
+        };
+        let result = match hand.execute(call, &asked.name, asked.input).await {
+            Ok(result) => result,
+            Err(lost) => {
+                self.lost(hand.incarnation(), lost.reason.clone()).await?;
+                ended(&lost)
+            }
+        };
+        self.inner.hands.used(hand.incarnation());
+        self.settle(call, result).await
+    }
+
+    /// Records the end of a call; a second end changes nothing.
+    async fn settle(&self, call: EventId, result: CallResult) -> Result<(), LeaseError> {
+        let outcome = result.outcome;
+        let label = format!("{outcome:?}").to_lowercase();
+        ::metrics::counter!(metrics::CALLS, "outcome" => label).increment(1);
+        let body = AgentToolResult::new(call, result).to_raw().into();
+        let fact = Fact::Settled(outcome, self.inner.event_id(), body);
+        self.fact(call, fact).await?;
+        Ok(())
+    }
+
+    /// Records that a hand is gone.
+    pub(crate) async fn lost(
+        &self,
+        incarnation: IncarnationId,
+        reason: String,
+    ) -> Result<(), LeaseError> {
+        ::metrics::counter!(metrics::HANDS_LOST).increment(1);
+        let key = self.inner.event_id();
+        self.fact(
+            key,
+            Fact::HandLost(HandLost {
+                incarnation,
+                reason,
+            }),
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Appends a fact for the brain.
+    pub(crate) async fn fact(&self, key: EventId, fact: Fact) -> Result<Answer, LeaseError> {
+        let proposal = Proposal::Keyed {
+            thread: self.thread,
+            epoch: self.epoch,
+            key,
+            fact,
+        };
+        Ok(
+            joined(self.inner.append(self.session, proposal, None, None))
+                .await?
+                .answer,
+        )
+    }
+
+    /// Returns the state at the head.
+    pub(crate) async fn state(&self) -> Result<Arc<outlast_session::State>, LeaseError> {
+        Ok(self.inner.store.head(self.session).await?)
+    }
+}
+
+/// Returns the words for a call that a hand took with it.
+fn ended(lost: &Lost) -> CallResult {
+    if lost.handed_over {
+        return unknown(&lost.reason);
+    }
+    let words = format!(
+        "the sandbox was lost before this call started ({}): {NEXT}",
+        lost.reason
+    );
+    CallResult::error(Outcome::NotStarted, words)
+}
+
+/// What follows the loss of a sandbox.
+const NEXT: &str = "the next call gets a new sandbox with the files of the last one in /workspace, \
+    but no running processes or shell state";
+
+/// Returns the words for a call of which nobody can say whether it ran.
+fn unknown(reason: &str) -> CallResult {
+    CallResult::error(
+        Outcome::MayHaveRun,
+        format!(
+            "the sandbox was lost while this call was running ({reason}); the call may have run in \
+             whole or in part, check before repeating it: {NEXT}"
+        ),
+    )
+}

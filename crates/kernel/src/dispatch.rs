@@ -1,0 +1,151 @@
+//! Wakes threads that have work and no brain, and tidies what lies around.
+
+use std::{sync::Arc, time::Duration};
+
+use outlast_protocol::event::{Body as _, ErrorKind, RetryStatus, SessionError};
+use outlast_session::{Claim, Failure, Proposal, Step, Then};
+use outlast_store::Ready;
+use tokio::time::sleep;
+
+use crate::{kernel::Inner, lease::Lease, metric_definitions as metrics};
+
+/// How often the store is asked even if nobody said that there is work.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How long to wait after a failure of the store.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Threads that one look at the store brings.
+const BATCH: usize = 16;
+
+/// How often hands and deleted sessions are looked through.
+const TIDY: Duration = Duration::from_secs(5);
+
+/// Rows of deleted sessions that go at once.
+const CHUNK: usize = 500;
+
+/// Claims threads that are ready, as far as slots are free, until the kernel closes.
+pub(crate) async fn wake(inner: Arc<Inner>) {
+    while !inner.closing.is_cancelled() {
+        // Register before looking: work that appears in between is not missed.
+        let told = inner.wake.notified();
+        let found = round(&inner).await;
+        let wait = async {
+            if !found {
+                let delay = delay(&inner).await;
+                tokio::select! {
+                    () = told => {}
+                    () = sleep(delay) => {}
+                }
+            }
+        };
+        tokio::select! {
+            () = wait => {}
+            () = inner.closing.cancelled() => {}
+        }
+    }
+}
+
+/// Looks once; tells whether there may be more.
+async fn round(inner: &Arc<Inner>) -> bool {
+    let free = inner.slots.available_permits().min(BATCH);
+    if free == 0 {
+        // A slot that comes free is followed by an append, which wakes this task.
+        return false;
+    }
+    let ready = match inner.store.ready(inner.clock.now(), free).await {
+        Ok(ready) => ready,
+        Err(fault) => {
+            tracing::error!(%fault, "cannot look for sessions with work: {fault}");
+            sleep(PAUSE).await;
+            return false;
+        }
+    };
+    let full = ready.len() == free;
+    let mut won = false;
+    for thread in ready {
+        won |= claim(inner, thread).await;
+    }
+    full && won
+}
+
+/// Claims one thread.
+async fn claim(inner: &Arc<Inner>, ready: Ready) -> bool {
+    let Some((permit, claim)) = inner.reserve() else {
+        return false;
+    };
+    let claim = Claim {
+        dead: ready.dead,
+        ..claim
+    };
+    let proposal = Proposal::Claim {
+        thread: ready.thread,
+        claim,
+    };
+    let handle = inner.append(ready.session, proposal, None, Some(permit));
+    match handle.await {
+        Ok(Ok(outcome)) => !outcome.records.is_empty(),
+        Ok(Err(fault)) => {
+            tracing::warn!(session.id = %ready.session, "cannot claim `{}`: {fault}", ready.session);
+            sleep(PAUSE).await;
+            false
+        }
+        Err(fault) => {
+            tracing::error!("a claim died: {fault}");
+            false
+        }
+    }
+}
+
+/// Returns how long nothing is expected to become ready.
+async fn delay(inner: &Arc<Inner>) -> Duration {
+    let now = inner.clock.now();
+    match inner.store.next_ready(now).await {
+        Ok(Some(at)) => at.since(now).clamp(Duration::from_millis(1), POLL),
+        Ok(None) | Err(_) => POLL,
+    }
+}
+
+/// Gives up a turn that no brain gets on with, so that it does not burn for ever.
+///
+/// Returns the lease if the turn goes on.
+pub(crate) async fn bounded(lease: Lease) -> Option<Lease> {
+    let state = lease.state();
+    let thread = lease.held(&state)?;
+    let retries = thread.turn.map_or(0, |turn| turn.retries);
+    let tries = thread.attempts.saturating_sub(retries);
+    if tries <= lease.inner.options.attempts || !thread.interrupts.is_empty() {
+        return Some(lease);
+    }
+    tracing::error!(session.id = %state.id, tries, "giving up a turn of `{}`", state.id);
+    ::metrics::counter!(metrics::GIVEN_UP).increment(1);
+    let words = format!(
+        "the turn was started {} times without getting on",
+        tries - 1
+    );
+    let error = SessionError::new(ErrorKind::Unknown, words, RetryStatus::Exhausted);
+    let failure = Failure {
+        error: error.to_raw().into(),
+        then: Then::Exhausted,
+    };
+    if let Err(fault) = lease.propose(Step::Fail(failure)).await {
+        tracing::warn!(session.id = %state.id, "cannot give up a turn: {fault}");
+    }
+    None
+}
+
+/// Lets unused hands go and removes the rows of deleted sessions, until the kernel closes.
+pub(crate) async fn tidy(inner: Arc<Inner>) {
+    loop {
+        tokio::select! {
+            () = sleep(TIDY) => {}
+            () = inner.closing.cancelled() => return,
+        }
+        inner.hands.rest(inner.options.hand_idle).await;
+        while matches!(inner.store.purge(CHUNK).await, Ok(gone) if gone > 0) {
+            if inner.closing.is_cancelled() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Errors of the two doors.
+
+use outlast_protocol::{ErrorCode, Problem, id::EnvironmentId};
+use outlast_session::Refusal;
+use outlast_store::{AppendError, ReadError, WriteError};
+
+/// Why a brain cannot go on under its lease.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// Somebody else has it, or the session is gone: stop, touch nothing more.
+    #[error("the lease is over: {0}")]
+    Over(String),
+    /// What was proposed cannot follow; a fault of the brain, which must stop.
+    #[error("the proposal is illegal: {0}")]
+    Illegal(String),
+    /// The log cannot be written or read now.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl From<AppendError> for LeaseError {
+    fn from(error: AppendError) -> Self {
+        match error {
+            AppendError::Unavailable(reason) => Self::Unavailable(reason),
+            AppendError::Refused(refusal @ (Refusal::Stale { .. } | Refusal::Held { .. })) => {
+                Self::Over(refusal.to_string())
+            }
+            AppendError::Refused(refusal) => Self::Illegal(refusal.to_string()),
+            error @ (AppendError::NotFound(_) | AppendError::Missing(_)) => {
+                Self::Over(error.to_string())
+            }
+        }
+    }
+}
+
+impl From<ReadError> for LeaseError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::NotFound(_) => Self::Over(error.to_string()),
+            ReadError::Unreadable(_) | ReadError::Unavailable(_) => {
+                Self::Unavailable(error.to_string())
+            }
+        }
+    }
+}
+
+/// Returns what a client is told of a failed append.
+pub(crate) fn append(error: AppendError) -> Problem {
+    match error {
+        AppendError::NotFound(session) => Problem::not_found(format_args!("session `{session}`")),
+        AppendError::Missing(what) if what.starts_with(EnvironmentId::PREFIX) => {
+            let words = format!("environment_id: environment `{what}` not found");
+            Problem::new(ErrorCode::EnvironmentNotFound, words)
+        }
+        AppendError::Missing(what) => Problem::not_found(format_args!("`{what}`")),
+        AppendError::Refused(Refusal::Client(problem)) => problem,
+        AppendError::Unavailable(reason) => unavailable(&reason),
+        AppendError::Refused(refusal) => internal(&refusal),
+    }
+}
+
+/// Returns what a client is told of a failed read.
+pub(crate) fn read(error: &ReadError) -> Problem {
+    match error {
+        ReadError::NotFound(what) => Problem::not_found(format_args!("`{what}`")),
+        ReadError::Unavailable(reason) => unavailable(reason),
+        ReadError::Unreadable(_) => internal(error),
+    }
+}
+
+/// Returns what a client is told of a task that died.
+pub(crate) fn internal(cause: &dyn std::fmt::Display) -> Problem {
+    tracing::error!(%cause, "a request failed for a reason of our own: {cause}");
+    Problem::new(
+        ErrorCode::Internal,
+        "internal server error; the log has the cause under this id",
+    )
+}
+
+fn unavailable(reason: &str) -> Problem {
+    tracing::error!(reason, "the store is unavailable: {reason}");
+    Problem::new(
+        ErrorCode::Unavailable,
+        "the log cannot be written or read now; nothing was accepted",
+    )
+}
+
+/// Returns what a client is told of a failed write of a plain resource.
+pub(crate) fn write(error: &WriteError) -> Problem {
+    match error {
+        WriteError::NotFound(what) => Problem::not_found(format_args!("`{what}`")),
+        WriteError::Moved { .. } => Problem::new(ErrorCode::Conflict, error.to_string()),
+        WriteError::Referenced(_) => Problem::invalid(error.to_string()),
+        WriteError::Unavailable(reason) => unavailable(reason),
+    }
+}

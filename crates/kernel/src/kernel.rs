@@ -1,0 +1,229 @@
+//! The kernel itself: its parts, its tasks, and the one way it appends.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use outlast_hands::{Limits, Provisioner};
+use outlast_protocol::{
+    Micros,
+    id::{EventId, ProcessId, SessionId},
+    seam::{Clock, Entropy},
+};
+use outlast_session::{Claim, Proposal};
+use outlast_store::{Append, AppendError, Outcome, Receipt, Store, WriteError};
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc},
+    task::JoinHandle,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    auth::Keys, dispatch, hand::Hands, lease::Claims, lease::Lease, preview::Bus, signal::Signals,
+};
+
+/// What a kernel is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Logs and resources.
+    pub store: Arc<dyn Store>,
+    /// Makes hands.
+    pub provisioner: Arc<dyn Provisioner>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Draws ids.
+    pub entropy: Arc<dyn Entropy>,
+    /// The operator's choices.
+    pub options: Options,
+}
+
+/// The operator's choices.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Turns that run at once in this process.
+    pub brains: usize,
+    /// Claims of a thread without progress before its turn is given up.
+    pub attempts: u32,
+    /// Limits of each hand.
+    pub limits: Limits,
+    /// How long a hand may lie unused before it is let go; its workspace stays.
+    pub hand_idle: Duration,
+    /// List price of one hour of running, in nano-dollars.
+    pub hour_price: u64,
+}
+
+/// The door. Cheap to clone.
+#[derive(Clone)]
+pub struct Kernel(pub(crate) Arc<Inner>);
+
+/// What all doors share.
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) options: Options,
+    pub(crate) process: ProcessId,
+    pub(crate) hands: Hands,
+    pub(crate) keys: Keys,
+    pub(crate) previews: Bus,
+    pub(crate) signals: Signals,
+    /// Told when a thread may want a brain.
+    pub(crate) wake: Notify,
+    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) closing: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+    claims: mpsc::UnboundedSender<Lease>,
+}
+
+impl Kernel {
+    /// Opens the door: declares older processes dead and begins to wake what has work.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be written.
+    pub async fn start(parts: Parts) -> Result<(Self, Claims), WriteError> {
+        let Parts {
+            store,
+            provisioner,
+            clock,
+            entropy,
+            options,
+        } = parts;
+        let process = ProcessId::mint(clock.now(), &*entropy);
+        store.register(process, clock.now()).await?;
+        // Bounded by the slots: a lease is only sent along with the permit it holds.
+        let (claims, receiver) = mpsc::unbounded_channel();
+        let slots = Arc::new(Semaphore::new(options.brains.max(1)));
+        let inner = Arc::new(Inner {
+            hands: Hands::new(provisioner),
+            keys: Keys::default(),
+            previews: Bus::default(),
+            signals: Signals::default(),
+            wake: Notify::new(),
+            closing: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            store,
+            clock,
+            entropy,
+            options,
+            process,
+            slots,
+            claims,
+        });
+        inner.tasks.spawn(dispatch::wake(inner.clone()));
+        inner.tasks.spawn(dispatch::tidy(inner.clone()));
+        Ok((Self(inner), Claims::new(receiver)))
+    }
+
+    /// Returns the store's plain resources.
+    pub fn resources(&self) -> &dyn outlast_store::Resources {
+        &*self.0.store
+    }
+
+    /// Returns the present moment.
+    pub fn now(&self) -> Micros {
+        self.0.clock.now()
+    }
+
+    /// Returns where ids come from.
+    pub fn entropy(&self) -> &dyn Entropy {
+        &*self.0.entropy
+    }
+
+    /// Returns the operator's choices.
+    pub fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    /// Returns how many turns run now.
+    pub fn turns(&self) -> usize {
+        self.0
+            .options
+            .brains
+            .max(1)
+            .saturating_sub(self.0.slots.available_permits())
+    }
+
+    /// Stops taking leases, asks brains to hand back theirs, and waits for both until `deadline`.
+    ///
+    /// Returns whether all was handed back in time. Hands end with the process.
+    pub async fn close(&self, deadline: Duration) -> bool {
+        self.0.closing.cancel();
+        self.0.tasks.close();
+        let done = tokio::time::timeout(deadline, self.0.tasks.wait())
+            .await
+            .is_ok();
+        self.0.hands.close().await;
+        done
+    }
+}
+
+impl Inner {
+    /// Draws an event id.
+    pub(crate) fn event_id(&self) -> EventId {
+        EventId::mint(self.clock.now(), &*self.entropy)
+    }
+
+    /// Reserves a slot and the right to claim along with an append, if a slot is free.
+    pub(crate) fn reserve(&self) -> Option<(OwnedSemaphorePermit, Claim)> {
+        if self.closing.is_cancelled() {
+            return None;
+        }
+        let permit = self.slots.clone().try_acquire_owned().ok()?;
+        Some((
+            permit,
+            Claim {
+                process: self.process,
+                dead: None,
+            },
+        ))
+    }
+
+    /// Proposes now; what follows from the outcome happens even if nobody waits for it.
+    pub(crate) fn append(
+        self: &Arc<Self>,
+        session: SessionId,
+        proposal: Proposal,
+        receipt: Option<Receipt>,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> JoinHandle<Result<Outcome, AppendError>> {
+        let pending = self.store.append(session, Append { proposal, receipt });
+        let inner = self.clone();
+        self.tasks.spawn(async move {
+            let outcome = pending.await?;
+            inner.absorb(&outcome, permit);
+            Ok(outcome)
+        })
+    }
+
+    /// Starts the brain that an outcome claimed for, and tells those whom it concerns.
+    fn absorb(self: &Arc<Self>, outcome: &Outcome, permit: Option<OwnedSemaphorePermit>) {
+        self.signals.publish(&outcome.state);
+        let claimed = Lease::claimed(self, outcome, permit);
+        if let Some(lease) = claimed {
+            // Nobody receives while the process ends; the lease then gives itself back.
+            drop(self.claims.send(lease));
+        }
+        let threads = (0_u32..).take(outcome.state.threads.len());
+        if threads
+            .into_iter()
+            .any(|thread| outcome.state.ready_at(thread).is_some())
+        {
+            self.wake.notify_one();
+        }
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel")
+            .field("process", &self.0.process)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner")
+            .field("process", &self.process)
+            .finish_non_exhaustive()
+    }
+}

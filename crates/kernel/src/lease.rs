@@ -1,0 +1,252 @@
+//! A brain's right to work on one thread, and all it can do with it.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use outlast_protocol::id::{EventId, SessionId};
+use outlast_session::{Fence, Kind, Proposal, Record, State, Step, Thread, body::Claimed};
+use outlast_store::{Outcome, Slice, Snapshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+
+use crate::{Kernel, LeaseError, Preview, dispatch, kernel::Inner, metric_definitions as metrics};
+
+/// Leases that this process won, for whatever brain it runs.
+#[derive(Debug)]
+pub struct Claims(mpsc::UnboundedReceiver<Lease>);
+
+impl Claims {
+    pub(crate) fn new(receiver: mpsc::UnboundedReceiver<Lease>) -> Self {
+        Self(receiver)
+    }
+
+    /// Waits for the next lease; `None` once the kernel is gone.
+    pub async fn recv(&mut self) -> Option<Lease> {
+        loop {
+            let lease = self.0.recv().await?;
+            ::metrics::counter!(metrics::CLAIMS).increment(1);
+            if let Some(lease) = dispatch::bounded(lease).await {
+                return Some(lease);
+            }
+        }
+    }
+}
+
+/// The lease of a thread.
+///
+/// Steps are appended in the order of the calls to [`Lease::propose`], each without waiting for
+/// the one before. A lease that is dropped gives itself back, and another brain goes on.
+pub struct Lease {
+    pub(crate) inner: Arc<Inner>,
+    session: SessionId,
+    thread: u32,
+    epoch: u64,
+    order: Arc<Mutex<Order>>,
+    signal: watch::Receiver<Arc<State>>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Where the order of appends stands.
+#[derive(Debug, Default)]
+struct Order {
+    last: u64,
+    acked: u64,
+}
+
+impl Lease {
+    /// Makes the lease that an outcome claimed for this process, if it did.
+    pub(crate) fn claimed(
+        inner: &Arc<Inner>,
+        outcome: &Outcome,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Option<Self> {
+        let record = outcome
+            .records
+            .iter()
+            .rfind(|record| record.kind == Kind::Claimed)?;
+        let claimed: Claimed = serde_json::from_str(record.body.text()).ok()?;
+        (claimed.process == inner.process).then(|| Self {
+            inner: inner.clone(),
+            session: outcome.state.id,
+            thread: record.thread,
+            epoch: claimed.epoch,
+            order: Arc::default(),
+            signal: inner.signals.follow(&outcome.state),
+            _permit: permit,
+        })
+    }
+
+    /// Returns the session.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// Returns the number of the thread.
+    pub fn thread_number(&self) -> u32 {
+        self.thread
+    }
+
+    /// Returns the fence.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Returns the newest state that this process knows.
+    pub fn state(&self) -> Arc<State> {
+        self.signal.borrow().clone()
+    }
+
+    /// Returns the thread in a state, while this lease still holds it.
+    pub fn held<'s>(&self, state: &'s State) -> Option<&'s Thread> {
+        let thread = state.thread(self.thread)?;
+        (thread.epoch == self.epoch && thread.lease.is_some()).then_some(thread)
+    }
+
+    /// Returns the door that this lease came through.
+    pub fn kernel(&self) -> Kernel {
+        Kernel(self.inner.clone())
+    }
+
+    /// Draws an id for an event that is about to be proposed or previewed.
+    pub fn event_id(&self) -> EventId {
+        self.inner.event_id()
+    }
+
+    /// Appends a step; submitted when this is called, durable when the future is done.
+    ///
+    /// # Errors
+    ///
+    /// After any error but [`LeaseError::Unavailable`] the lease is worth nothing.
+    pub fn propose(
+        &self,
+        step: Step,
+    ) -> impl Future<Output = Result<Outcome, LeaseError>> + Send + 'static {
+        let order = self.order.clone();
+        let mut now = order.lock().unwrap_or_else(PoisonError::into_inner);
+        now.last += 1;
+        let fence = Fence {
+            epoch: self.epoch,
+            seq: now.last,
+            acked: now.acked,
+        };
+        let proposal = Proposal::Brain {
+            thread: self.thread,
+            fence,
+            step,
+        };
+        // Submitted under the lock: the order of numbers is the order of proposals.
+        let handle = self.inner.append(self.session, proposal, None, None);
+        drop(now);
+        async move {
+            let outcome = joined(handle).await?;
+            let mut now = order.lock().unwrap_or_else(PoisonError::into_inner);
+            now.acked = now.acked.max(fence.seq);
+            Ok(outcome)
+        }
+    }
+
+    /// Reads records of the session.
+    pub async fn read(&self, slice: Slice) -> Result<Vec<Record>, LeaseError> {
+        Ok(self.inner.store.read(self.session, slice).await?)
+    }
+
+    /// Shows what is being made to whoever watches; nothing is stored or promised.
+    pub fn preview(&self, preview: Preview) {
+        self.inner
+            .previews
+            .publish(self.session, self.thread, preview);
+    }
+
+    /// Tells whether anybody watches previews of the thread.
+    pub fn is_watched(&self) -> bool {
+        self.inner.previews.is_watched(self.session, self.thread)
+    }
+
+    /// Waits until an interrupt waits, or the lease is over.
+    pub async fn interrupted(&self) {
+        let mut signal = self.signal.clone();
+        let stop = |state: &Arc<State>| {
+            self.held(state)
+                .is_none_or(|thread| !thread.interrupts.is_empty())
+        };
+        // The sender lives as long as a receiver does.
+        drop(signal.wait_for(stop).await);
+    }
+
+    /// Waits until the process wants its leases back.
+    pub async fn closing(&self) {
+        self.inner.closing.cancelled().await;
+    }
+
+    /// Tells whether the process wants its leases back.
+    pub fn is_closing(&self) -> bool {
+        self.inner.closing.is_cancelled()
+    }
+
+    /// Returns the newest context snapshot under `name`.
+    pub async fn snapshot(&self, name: &str) -> Result<Option<Snapshot>, LeaseError> {
+        Ok(self
+            .inner
+            .store
+            .snapshot(self.session, self.thread, name)
+            .await?)
+    }
+
+    /// Keeps a context snapshot; it may be dropped at any time.
+    pub async fn save(&self, name: &str, position: u64, body: Vec<u8>) -> Result<(), LeaseError> {
+        let (session, thread, name) = (self.session, self.thread, name.to_owned());
+        let snapshot = Snapshot {
+            session,
+            thread,
+            name,
+            position,
+            body,
+        };
+        Ok(self.inner.store.save_snapshot(snapshot).await?)
+    }
+}
+
+/// Waits for an append on behalf of a brain.
+pub(crate) async fn joined(
+    handle: tokio::task::JoinHandle<Result<Outcome, outlast_store::AppendError>>,
+) -> Result<Outcome, LeaseError> {
+    match handle.await {
+        Ok(outcome) => Ok(outcome?),
+        Err(fault) => Err(LeaseError::Unavailable(fault.to_string())),
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let state = self.state();
+        if self.held(&state).is_none() {
+            return;
+        }
+        let mut now = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        now.last += 1;
+        // Whatever became of the steps before: nobody waits for them any more.
+        let fence = Fence {
+            epoch: self.epoch,
+            seq: now.last,
+            acked: now.last,
+        };
+        let step = Step::Release;
+        let proposal = Proposal::Brain {
+            thread: self.thread,
+            fence,
+            step,
+        };
+        drop(self.inner.append(self.session, proposal, None, None));
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("session", &self.session)
+            .field("thread", &self.thread)
+            .field("epoch", &self.epoch)
+            .finish_non_exhaustive()
+    }
+}
