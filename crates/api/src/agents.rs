@@ -17,7 +17,7 @@ use crate::{
     extract::{Named, Params, Submission},
     listing::Page,
     once::Form,
-    plain::{self, Write},
+    plain,
 };
 
 /// `POST /v1/agents`.
@@ -66,12 +66,15 @@ pub(crate) async fn update(
     let (work, now) = (app.clone(), app.kernel.now());
     let work = move |ticket| async move {
         let step = |current: &Agent| change.clone().apply(current, now, &*work.models);
-        work.change(id, Write::Next, ticket, step).await
+        work.change(id, ticket, step).await
     };
     app.once(request.attempt, Form::Stored, work).await
 }
 
-/// `POST /v1/agents/{agent_id}/archive`; repeating it changes nothing, and it makes no version.
+/// `POST /v1/agents/{agent_id}/archive`; repeating it changes nothing.
+///
+/// It makes no version, but a revision: so an update that races with it is overtaken and refused.
+/// That revision is the last one, and bears the number behind that of the last version.
 pub(crate) async fn archive(
     State(app): State<Shared>,
     Named(id): Named<AgentId>,
@@ -86,7 +89,7 @@ pub(crate) async fn archive(
         };
         Ok(current.archived_at.is_none().then(next))
     };
-    Ok(answer::json(app.change(id, Write::Same, None, step).await?))
+    Ok(answer::json(app.change(id, None, step).await?))
 }
 
 /// `GET /v1/agents/{agent_id}/versions`, newest first.
@@ -100,7 +103,9 @@ pub(crate) async fn versions(
     let page = Page::read(&mut query, list, bounds, Order::Desc, &TimeRange::default())?;
     query.finish()?;
     let (_, newest) = app.newest::<Agent>(id).await?;
-    let before = page.after().and_then(|(_, version)| version.parse().ok());
+    let listed = page.after().and_then(|(_, version)| version.parse().ok());
+    let newer = u64::from(newest.version).saturating_add(1);
+    let before = Some(listed.unwrap_or(newer));
     let resources = app.kernel.resources();
     let found = resources
         .revisions(ResourceKind::Agent, &owner, before, page.limit)

@@ -13,7 +13,7 @@ use crate::{
     app::Shared,
     extract::{Named, Params, Submission},
     once::Form,
-    plain::{self, Write},
+    plain,
 };
 
 /// `POST /v1/environments`.
@@ -51,7 +51,7 @@ pub(crate) async fn update(
     let (work, now) = (app.clone(), app.kernel.now());
     let work = move |ticket| async move {
         let step = |current: &Environment| change.clone().apply(current, now);
-        work.change(id, Write::Next, ticket, step).await
+        work.change(id, ticket, step).await
     };
     app.once(request.attempt, Form::Stored, work).await
 }
@@ -72,7 +72,7 @@ pub(crate) async fn archive(
         };
         Ok(current.archived_at.is_none().then(next))
     };
-    Ok(answer::json(app.change(id, Write::Next, None, step).await?))
+    Ok(answer::json(app.change(id, None, step).await?))
 }
 
 /// `DELETE /v1/environments/{environment_id}`; refused while a session names it.

@@ -58,15 +58,6 @@ impl Plain for Environment {
     }
 }
 
-/// What a change does to the revision.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Write {
-    /// It makes the next one.
-    Next,
-    /// It stays; the object is another form of the same.
-    Same,
-}
-
 impl App {
     /// Stores a new object; returns its text.
     pub(crate) async fn insert<T: Plain>(
@@ -102,7 +93,6 @@ impl App {
     pub(crate) async fn change<T: Plain>(
         &self,
         id: T::Id,
-        how: Write,
         ticket: Option<Ticket>,
         step: impl Fn(&T) -> Result<Option<T>, Problem> + Send + Sync,
     ) -> Result<String, Problem> {
@@ -114,14 +104,8 @@ impl App {
             };
             let text = answer::text(&next)?;
             let receipt = ticket.map(|ticket| ticket.body(&text));
-            let done = match how {
-                Write::Next => {
-                    let next = resource(&next, revision.saturating_add(1))?;
-                    resources.replace(next, receipt).await
-                }
-                Write::Same => resources.amend(resource(&next, revision)?, receipt).await,
-            };
-            match done {
+            let next = resource(&next, revision.saturating_add(1))?;
+            match resources.replace(next, receipt).await {
                 Ok(()) => return Ok(text),
                 Err(WriteError::Moved { .. }) => {}
                 Err(fault) => return Err(write::<T>(&fault)),

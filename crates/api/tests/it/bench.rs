@@ -1,0 +1,290 @@
+//! A whole API in process: router, kernel, store in memory, pretended hands, a clock that stands.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{Router, body::Body, response::Response};
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use outlast_api::Api;
+use outlast_hands::{Limits, fake::Fakes};
+use outlast_kernel::{Claims, Kernel, Lease, Options, Parts};
+use outlast_protocol::{
+    agent::Effort,
+    facts::{ModelFacts, Models},
+};
+use outlast_testkit::{faulty::Faulty, memory::Memory, random::Seeded, time::ManualClock};
+use serde_json::{Value, json};
+use tokio::{sync::Mutex, time::timeout};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::ServiceExt as _;
+
+use crate::redact::redact;
+
+/// The key of most requests.
+pub(crate) const KEY: &str = "sk-outlast-test";
+
+/// How long a test waits for what must come.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A whole API.
+pub(crate) struct Bench {
+    pub(crate) router: Router,
+    pub(crate) kernel: Kernel,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) store: Arc<Faulty<Memory>>,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+    claims: Mutex<Claims>,
+}
+
+/// An answer that was read whole.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Reply {
+    /// Returns the body as JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+
+    /// Returns status and body with ids and times replaced, for snapshots.
+    pub(crate) fn shown(&self) -> Value {
+        json!({ "status": self.status.as_u16(), "body": redact(&self.json()) })
+    }
+
+    /// Returns the body of a success.
+    #[track_caller]
+    pub(crate) fn ok(self) -> Value {
+        assert_eq!(self.status, StatusCode::OK, "{}", self.text);
+        self.json()
+    }
+
+    /// Returns the message of a refusal with this status.
+    #[track_caller]
+    pub(crate) fn refused(self, status: u16) -> String {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        self.json()["error"]["message"].as_str().unwrap().to_owned()
+    }
+}
+
+/// `full` has every setting, `plain` none, and no other is known.
+#[derive(Debug)]
+struct TwoModels;
+
+impl Models for TwoModels {
+    fn facts(&self, model: &str) -> Option<ModelFacts> {
+        let full = match model {
+            "full" => true,
+            "plain" => false,
+            _ => return None,
+        };
+        let efforts = [Effort::Low, Effort::Medium, Effort::High];
+        Some(ModelFacts {
+            default_effort: if full { Effort::Medium } else { Effort::High },
+            efforts: if full { efforts.to_vec() } else { Vec::new() },
+            supports_speed: full,
+            supports_inference_geo: full,
+            mid_conversation_system: full,
+        })
+    }
+}
+
+/// What a bench may differ in.
+pub(crate) struct Setup {
+    pub(crate) brains: usize,
+    pub(crate) ping: Duration,
+    pub(crate) seed: u64,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            brains: 4,
+            ping: Duration::from_secs(15),
+            seed: 1,
+        }
+    }
+}
+
+impl Bench {
+    pub(crate) async fn new() -> Self {
+        Self::with(Setup::default()).await
+    }
+
+    pub(crate) async fn with(setup: Setup) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let entropy = Arc::new(Seeded::new(setup.seed));
+        let memory = Memory::new(clock.clone(), entropy.clone());
+        let store = Arc::new(Faulty::new(memory));
+        let options = Options {
+            brains: setup.brains,
+            attempts: 3,
+            limits: Limits::default(),
+            hand_idle: Duration::from_secs(600),
+            hour_price: 80_000_000,
+        };
+        let parts = Parts {
+            store: store.clone(),
+            provisioner: Arc::new(Fakes::obliging()),
+            clock: clock.clone(),
+            entropy,
+            options,
+        };
+        let (kernel, claims) = Kernel::start(parts).await.unwrap();
+        kernel.admit_key(KEY, "test").await.unwrap();
+        let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let router = outlast_api::router(Api {
+            kernel: kernel.clone(),
+            models: Arc::new(TwoModels),
+            shutdown: shutdown.clone(),
+            tasks: tasks.clone(),
+            ping: setup.ping,
+        });
+        Self {
+            router,
+            kernel,
+            clock,
+            store,
+            shutdown,
+            tasks,
+            claims: Mutex::new(claims),
+        }
+    }
+
+    /// Sends a request as it is.
+    pub(crate) async fn raw(&self, request: Request<Body>) -> Response {
+        self.clock.advance(Duration::from_millis(1));
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    /// Sends a request and reads its answer whole.
+    pub(crate) async fn ask(&self, request: Request<Body>) -> Reply {
+        whole(self.raw(request).await).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.ask(request(Method::GET, path, &[], "")).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Reply {
+        self.ask(request(Method::DELETE, path, &[], "")).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Reply {
+        self.ask(request(Method::POST, path, &[], &body.to_string()))
+            .await
+    }
+
+    /// Posts without a body.
+    pub(crate) async fn poke(&self, path: &str) -> Reply {
+        self.ask(request(Method::POST, path, &[], "")).await
+    }
+
+    /// Waits for the next lease.
+    pub(crate) async fn lease(&self) -> Lease {
+        timeout(PATIENCE, async { self.claims.lock().await.recv().await })
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    /// Makes an agent and an environment; returns their ids.
+    pub(crate) async fn home(&self) -> (String, String) {
+        let agent = json!({ "name": "helper", "model": "full", "tools": tools() });
+        let agent = self.post("/v1/agents", agent).await.ok();
+        let environment = self
+            .post("/v1/environments", json!({ "name": "home" }))
+            .await
+            .ok();
+        (id(&agent), id(&environment))
+    }
+
+    /// Makes an idle session; returns its id.
+    pub(crate) async fn session(&self) -> String {
+        let (agent, environment) = self.home().await;
+        let body = json!({ "agent": agent, "environment_id": environment });
+        id(&self.post("/v1/sessions", body).await.ok())
+    }
+
+    /// Sends a text; returns the event's id.
+    pub(crate) async fn say(&self, session: &str, text: &str) -> String {
+        let body = json!({ "events": [message(text)] });
+        let sent = self
+            .post(&format!("/v1/sessions/{session}/events"), body)
+            .await
+            .ok();
+        id(&sent["data"][0])
+    }
+
+    /// Lists all events of a session, oldest first.
+    pub(crate) async fn log(&self, session: &str) -> Vec<Value> {
+        let listed = self
+            .get(&format!("/v1/sessions/{session}/events"))
+            .await
+            .ok();
+        listed["data"].as_array().unwrap().clone()
+    }
+}
+
+/// Reads an answer whole.
+pub(crate) async fn whole(response: Response) -> Reply {
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    Reply {
+        status: parts.status,
+        headers: parts.headers,
+        text,
+    }
+}
+
+/// Makes a request with the usual headers.
+pub(crate) fn request(
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Request<Body> {
+    let mut builder = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("authorization", format!("Bearer {KEY}"))
+        .header("content-type", "application/json");
+    for (name, value) in headers {
+        builder = builder.header(*name, *value);
+    }
+    builder.body(Body::from(body.to_owned())).unwrap()
+}
+
+pub(crate) fn id(object: &Value) -> String {
+    object["id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no id: {object}"))
+        .to_owned()
+}
+
+pub(crate) fn message(text: &str) -> Value {
+    json!({ "type": "user.message", "content": [{ "type": "text", "text": text }] })
+}
+
+/// The built-in tools, `bash` with a question, and one tool of the client.
+pub(crate) fn tools() -> Value {
+    json!([
+        {
+            "type": "agent_toolset_20260401",
+            "configs": [
+                { "name": "bash", "permission_policy": { "type": "always_ask" } },
+            ],
+        },
+        {
+            "type": "custom",
+            "name": "weather",
+            "description": "Tells the weather.",
+            "input_schema": { "type": "object", "properties": { "city": { "type": "string" } } },
+        },
+    ])
+}
