@@ -119,7 +119,7 @@ impl Launcher {
             cpu_millis: 1000,
         };
         let spec = Spec {
-            name: format!("trial-{}", std::process::id()),
+            name: crate::cgroup::trial(),
             program: Arc::clone(&self.helper),
             argv: vec!["trial".to_owned()],
             channel,

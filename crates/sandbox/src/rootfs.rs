@@ -55,10 +55,11 @@ const FILES: &[(&str, &str)] = &[
     ("etc/resolv.conf", ""),
 ];
 
-/// What programs need of the host's `/etc`, none of it secret: loader paths, alternatives, trust
-/// anchors, tables.
+/// Which of several programs a name in `/usr` stands for; many links, so it is shown and not copied.
+const ALTERNATIVES: &str = "etc/alternatives";
+
+/// What programs need of the host's `/etc`, none of it secret: loader paths, trust anchors, tables.
 const COPIED: &[&str] = &[
-    "alternatives",
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
@@ -108,6 +109,10 @@ pub(crate) fn build(at: &Path, ids: &Ids) -> io::Result<Vec<PathBuf>> {
 /// Prepares the places of the host's programs.
 fn programs(at: &Path, ids: &Ids) -> io::Result<Vec<PathBuf>> {
     let mut shown = vec![PathBuf::from("/usr")];
+    if Path::new("/").join(ALTERNATIVES).is_dir() {
+        folder(&at.join(ALTERNATIVES), ids, Owner::Init, 0o755)?;
+        shown.push(Path::new("/").join(ALTERNATIVES));
+    }
     for name in PROGRAMS {
         let host = Path::new("/").join(name);
         let Ok(kind) = fs::symlink_metadata(&host) else {

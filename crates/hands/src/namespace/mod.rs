@@ -15,7 +15,8 @@ use std::{io, path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use outlast_protocol::id::{EventId, IncarnationId};
-use outlast_sandbox::{Image, Launcher, Verdict};
+pub use outlast_sandbox::{Cgroups, Layering, Mode, Verdict};
+use outlast_sandbox::{Image, Launcher};
 use tokio::task::spawn_blocking;
 use tokio_util::task::TaskTracker;
 

@@ -9,8 +9,10 @@ use std::{
     time::Duration,
 };
 
-use outlast_hands::{Keep, Limits, Provisioner as _, Recipe};
-use outlast_sandbox::{Cgroups, Mode};
+use outlast_hands::{
+    Keep, Limits, Provisioner as _, Recipe,
+    namespace::{Cgroups, Layering, Mode},
+};
 use serde_json::json;
 
 use crate::support::{bash, call, failed, fine, open, recipe, sh, text};
@@ -268,4 +270,80 @@ async fn nothing_survives_the_death_of_the_server() {
     };
     let hand = driver.provision(&next).await.unwrap();
     assert_eq!(sh(&hand, "cat file").await, "x");
+}
+
+/// Starts the inner half behind a shell line that prepares namespaces of its own.
+fn prepared(name: &str, folder: &Path, options: &str, line: &str) {
+    let inner = again(name, folder);
+    let mut command = Command::new("unshare");
+    command.args([options, "sh", "-ec", &format!("{line}; exec \"$@\""), "sh"]);
+    command
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .current_dir(folder);
+    for (key, value) in inner.get_envs() {
+        command.env(key, value.unwrap());
+    }
+    pass(command);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_without_user_namespaces_is_told_what_would_help() {
+    let name = "alone::a_host_without_user_namespaces_is_told_what_would_help";
+    if let Some(folder) = inner(name) {
+        let driver = open(folder.join("hands")).await;
+        let refusal = driver.verdict().refusal.clone().unwrap();
+        let error = driver.provision(&recipe()).await.unwrap_err().to_string();
+        for text in [refusal, error] {
+            assert!(
+                text.contains("make a user namespace: No space left on device"),
+                "{text}"
+            );
+            assert!(
+                text.contains("; user namespaces are off for this user: set user.max_"),
+                "{text}"
+            );
+        }
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    prepared(
+        name,
+        folder.path(),
+        "-Ur",
+        "echo 0 > /proc/sys/user/max_user_namespaces",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_cannot_carry_an_overlay_serves_plainly() {
+    let name = "alone::a_folder_that_cannot_carry_an_overlay_serves_plainly";
+    if let Some(folder) = inner(name) {
+        let driver = open(folder.join("merged/hands")).await;
+        let verdict = driver.verdict();
+        assert_eq!(
+            (verdict.layering, &verdict.refusal),
+            (Layering::Plain, &None)
+        );
+        let first = recipe();
+        let hand = driver.provision(&first).await.unwrap();
+        sh(
+            &hand,
+            "echo x > file; test -w /workspace; test ! -w /usr; cat /etc/hostname",
+        )
+        .await;
+        assert!(bash(&hand, "touch /usr/x").await.is_error);
+        let next = Recipe {
+            predecessor: Some(first.incarnation),
+            ..recipe()
+        };
+        let hand = driver.provision(&next).await.unwrap();
+        assert_eq!(sh(&hand, "cat file; hostname").await, "x\nsandbox");
+        driver.reap(next.incarnation, Keep::Nothing).await.unwrap();
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let overlay = "mkdir lower upper work merged; \
+                   mount -t overlay o -o lowerdir=lower,upperdir=upper,workdir=work,userxattr merged";
+    prepared(name, folder.path(), "-Urm", overlay);
 }

@@ -4,9 +4,8 @@
 use std::{fs, sync::Arc};
 
 use outlast_hands::Hand;
-use serde_json::json;
 
-use crate::support::{Node, bash, call, sh, text};
+use crate::support::{Node, bash, sh, text};
 
 /// Runs a command that must not get what it wants; returns what it printed.
 async fn refused(hand: &Arc<dyn Hand>, command: &str, wanted: &str) -> String {
@@ -45,18 +44,10 @@ async fn init_is_closed_and_unkillable() {
         refused(&hand, &format!("readlink /proc/1/{link}"), "/").await;
     }
     sh(&hand, "kill 1; kill -9 1; kill -TERM 1; kill -STOP 1; true").await;
-    // Ends the shell too, and nothing that matters.
-    let text = text(&bash(&hand, "kill -9 -1").await);
-    assert!(
-        text.contains("terminated") || text.contains("(no output)"),
-        "{text}"
-    );
-    call(&hand, "bash", json!({"restart": true})).await;
-    assert_eq!(sh(&hand, "echo alive").await, "alive");
-    assert!(
-        fs::read_link("/proc/1/exe").is_ok(),
-        "the host's own PID 1 lives"
-    );
+    // Everything but PID 1 and the shell that asks.
+    sh(&hand, "setsid sleep 600 & sleep 0.1; kill -9 -1; true").await;
+    let text = sh(&hand, "pgrep sleep | wc -l").await;
+    assert!(text.lines().any(|line| line == "0"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,7 +98,6 @@ async fn the_user_has_no_rights_and_cannot_get_any() {
         "mount -o remount,rw /usr",
         "hostname other",
         "date -s 2020-01-01",
-        "swapoff -a",
         "renice -n -5 $$",
         "ulimit -n 100000000",
         "ulimit -u 100000000",
@@ -159,7 +149,7 @@ async fn kernel_switches_are_out_of_reach() {
     assert_eq!(
         sh(
             &hand,
-            "cat /proc/sysrq-trigger /proc/kallsyms /proc/keys /proc/timer_list | wc -c"
+            "cat /proc/sysrq-trigger /proc/kallsyms /proc/keys /proc/timer_list 2>/dev/null | wc -c"
         )
         .await,
         "0"
@@ -309,18 +299,13 @@ async fn nothing_of_the_host_is_in_sight() {
     );
     let own = std::process::id();
     assert!(text(&bash(&hand, &format!("kill -0 {own}")).await).contains("No such process"));
-    // The shell has its three descriptors and the status pipe; its children only three.
-    assert_eq!(
-        sh(&hand, "ls /proc/$$/fd | sort -n | tr '\\n' ' '")
-            .await
-            .trim(),
-        "0 1 2 10 11 200"
-    );
+    // The shell has three descriptors and what it put aside for later; its children only three.
+    assert_eq!(sh(&hand, "ls /proc/$$/fd").await, "0\n1\n10\n11\n2");
     assert_eq!(sh(&hand, "/bin/ls /proc/self/fd | wc -l").await, "4");
     let environment = sh(&hand, "env | sed 's/=.*//' | sort | tr '\\n' ' '").await;
     assert_eq!(
         environment.trim(),
-        "HOME LANG LOGNAME OLDPWD PATH PWD SHELL SHLVL TERM USER _"
+        "HOME LANG LOGNAME PATH PWD SHELL SHLVL TERM USER _"
     );
 }
 
@@ -331,7 +316,7 @@ async fn disk_and_inodes_of_the_memory_file_systems_are_bounded() {
     for path in ["/tmp", "/dev/shm"] {
         let text = refused(
             &hand,
-            &format!("head -c 3g /dev/zero > {path}/x"),
+            &format!("head -c 3G /dev/zero > {path}/x"),
             "nothing",
         )
         .await;

@@ -238,7 +238,7 @@ async fn a_command_cannot_confuse_the_shell() {
     assert!(failed(&result).contains("unexpected EOF"), "{result:?}");
     assert_eq!(
         sh(&hand, "set -x; echo traced; set +x").await,
-        "+ echo traced\ntraced\n+ set +x"
+        "++ echo traced\ntraced\n++ set +x"
     );
     // A forged status does not end somebody else's command.
     assert_eq!(

@@ -1,5 +1,14 @@
 //! Real sandboxes, on this host.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "helpers of tests; clippy exempts only the test functions themselves"
+)]
+
 mod alone;
 mod bash;
 mod drivers;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use outlast_hands::{
-    Hand, HandLost, Limits, Provisioner, Recipe,
+    Hand, HandLost, Limits, Provisioner as _, Recipe,
     namespace::{Namespaces, Options},
 };
 use outlast_protocol::{
@@ -117,7 +117,9 @@ pub(crate) async fn bash(hand: &Arc<dyn Hand>, command: &str) -> CallResult {
 pub(crate) fn text(result: &CallResult) -> String {
     let texts = result.content.iter().map(|block| match block {
         Block::Text { text } => text.as_str(),
-        other => panic!("not a text: {other:?}"),
+        Block::Image { .. } | Block::Document { .. } | Block::SearchResult { .. } => {
+            panic!("not a text: {block:?}")
+        }
     });
     texts.collect::<Vec<_>>().join("\n")
 }

@@ -19,7 +19,9 @@ fn report(what: &str, mut took: Vec<Duration>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cold_start_and_warm_calls() {
+    let began = Instant::now();
     let node = Node::new().await;
+    println!("new driver, with its trial: {:.2?}", began.elapsed());
     let (mut cold, mut first, mut reap) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..30 {
         let recipe = recipe();

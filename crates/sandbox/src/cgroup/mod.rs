@@ -10,6 +10,7 @@ mod v2;
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use rustix::{
@@ -144,6 +145,13 @@ impl Group {
 /// Returns the bound on everything in the group: the commands', and room for PID 1 to act.
 fn most_pids(limits: &Limits) -> u64 {
     u64::from(limits.pids) + crate::plan::SPARE_PIDS
+}
+
+/// Returns a name for a trial that no other trial of any process has.
+pub(crate) fn trial() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("outlast-trial-{}-{number}", std::process::id())
 }
 
 /// Removes one group, waiting a little for the kernel to let go of the last process.

@@ -75,7 +75,7 @@ impl Hierarchies {
 
 /// Makes a group below `folder` and removes it.
 fn attempt(folder: PathBuf) -> io::Result<PathBuf> {
-    let trial = folder.join(format!("outlast-trial-{}", std::process::id()));
+    let trial = folder.join(super::trial());
     make(&trial)?;
     fs::remove_dir(&trial)?;
     Ok(folder)

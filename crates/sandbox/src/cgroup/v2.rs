@@ -46,7 +46,7 @@ impl Parent {
                 fs::create_dir_all(folder)?;
                 hand_down(folder, &controllers)?;
             }
-            let trial = folder.join(format!("outlast-trial-{}", std::process::id()));
+            let trial = folder.join(super::trial());
             make(&trial)?;
             fs::remove_dir(trial)
         };
