@@ -1,8 +1,8 @@
-//! A SQLite store in a directory of its own.
+//! A store in a directory of its own.
 
 use std::{path::Path, sync::Arc};
 
-use outlast_blobs::Folder;
+use outlast_blobs::{Blobs, Folder};
 use outlast_session::Rules;
 use outlast_store::{
     conformance::fixture::{Subject, World},
@@ -21,20 +21,26 @@ pub(crate) struct Kit {
 impl Kit {
     /// Opens the store of a directory; a seed that was used on it before draws known ids again.
     pub(crate) async fn open(dir: &Path, seed: u64) -> Result<Self, OpenError> {
-        Self::with_rules(dir, seed, Rules::default()).await
+        let blobs = Arc::new(Folder::open(dir.join("blobs")).unwrap());
+        Self::with(dir, seed, blobs).await
     }
 
-    pub(crate) async fn with_rules(dir: &Path, seed: u64, rules: Rules) -> Result<Self, OpenError> {
+    /// Opens a store whose large bodies go elsewhere.
+    pub(crate) async fn on(dir: &Path, seed: u64, blobs: Arc<dyn Blobs>) -> Self {
+        Self::with(dir, seed, blobs).await.unwrap()
+    }
+
+    async fn with(dir: &Path, seed: u64, blobs: Arc<dyn Blobs>) -> Result<Self, OpenError> {
         let (clock, entropy) = (
             Arc::new(ManualClock::default()),
             Arc::new(Seeded::new(seed)),
         );
         let store = Sqlite::open(Options {
             dir: dir.to_owned(),
-            blobs: Arc::new(Folder::open(dir.join("blobs")).unwrap()),
+            blobs,
             clock: clock.clone(),
             entropy: entropy.clone(),
-            rules,
+            rules: Rules::default(),
             takes_system: Arc::new(|_| true),
         })
         .await?;

@@ -1,4 +1,16 @@
 //! The store on real files: the contract, crashes, full disks.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failure in a helper is a failed test"
+)]
+
+mod bodies;
 mod contract;
+mod crash;
+mod failures;
+mod full;
 mod kit;
+mod plain;
+mod restart;
