@@ -97,7 +97,7 @@ pub enum BadOptions {
 
 /// Sends requests to an upstream that speaks the Messages API.
 ///
-/// Cloning shares the connections. Redirects are refused, because following one would carry the
+/// Cloning shares the connections, which are kept between requests where there is TLS. Redirects are refused, because following one would carry the
 /// key to another host. A proxy named by the environment is used, but not to reach loopback.
 #[derive(Clone)]
 pub struct Upstream {
@@ -135,6 +135,11 @@ impl Upstream {
             .user_agent(concat!("outlast/", env!("CARGO_PKG_VERSION")));
         if is_loopback(&url) {
             client = client.no_proxy();
+        }
+        if url.scheme() == "http" {
+            // llama.cpp's server promises to keep connections and closes them after each stream,
+            // so every other request would fail. Without TLS a new connection costs next to nothing.
+            client = client.pool_max_idle_per_host(0);
         }
         let client = client.build().map_err(|error| BadOptions::Client {
             reason: error.to_string(),

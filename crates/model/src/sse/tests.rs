@@ -152,3 +152,16 @@ async fn a_body_left_open_does_not_hold_up_the_end() {
     let decoded: Vec<_> = events(body, WIDE).collect().await;
     assert_eq!(decoded.len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_body_is_read_to_its_end_so_that_the_connection_can_be_kept() {
+    let (ended, end) = tokio::sync::oneshot::channel();
+    let body = stream::iter([Ok(Bytes::from(format!("data: {STOP}\n\n")))]).chain(stream::once(
+        async move {
+            ended.send(()).unwrap();
+            Ok(Bytes::new())
+        },
+    ));
+    assert_eq!(events(body, WIDE).count().await, 1);
+    end.await.unwrap();
+}

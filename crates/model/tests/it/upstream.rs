@@ -294,24 +294,36 @@ async fn dropping_the_stream_closes_the_connection() {
         .unwrap();
 }
 
-#[tokio::test]
-async fn one_connection_serves_one_answer_after_the_other() {
+/// A server that promises to keep connections and closes each after one answer.
+async fn breaking_promises() -> (String, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let mut task = JoinSet::new();
     task.spawn(async move {
-        // Only one connection is ever taken.
-        let (socket, _) = listener.accept().await.unwrap();
-        let router = outlast_model::wire::router(Arc::default(), Options::default());
-        let service = hyper_util::service::TowerToHyperService::new(router);
-        let io = hyper_util::rt::TokioIo::new(socket);
-        let served = hyper::server::conn::http1::Builder::new().serve_connection(io, service);
-        served.await.unwrap();
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut buffer = [0; 64 * 1024];
+            assert!(socket.read(&mut buffer).await.unwrap() > 0);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
+                keep-alive: timeout=5, max=100\r\ncontent-length: ";
+            let body = "data: {\"type\":\"message_start\",\"message\":{}}\n\n\
+                data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n\
+                data: {\"type\":\"message_stop\"}\n\n";
+            let answer = format!("{head}{}\r\n\r\n{body}", body.len());
+            socket.write_all(answer.as_bytes()).await.unwrap();
+            // The client may be fast enough to use the connection once more before it closes.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     });
+    (url, task)
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_keep_its_connections_serves_every_request() {
+    let (url, _task) = breaking_promises().await;
     let upstream = Upstream::new(upstream::Options::new(url)).unwrap();
-    for _ in 0..3 {
-        let call = Chat::script(&json!([{"text": "x"}])).call();
-        let events = upstream.stream(call).await.unwrap();
+    for _ in 0..10 {
+        let events = upstream.stream(Chat::new("x").call()).await.unwrap();
         timeout(DEADLINE, collect(events)).await.unwrap().unwrap();
     }
 }
