@@ -75,6 +75,8 @@ pub struct Thread {
     pub turn: Option<Turn>,
     /// The model request whose end is not told yet.
     pub request: Option<Request>,
+    /// The newest model request, open or not: its start may be repeated.
+    pub newest_request: Option<EventId>,
     /// The newest requests whose ends were told before their usage was known.
     pub uncounted: VecDeque<EventId>,
     /// The calls of the last response, until the next request.
@@ -264,13 +266,18 @@ impl Usage {
     /// Adds one request.
     pub(crate) fn add(&mut self, tokens: &Tokens, cost: Option<u64>) {
         let sum = &mut self.tokens;
-        sum.input += tokens.input;
-        sum.output += tokens.output;
-        sum.cache_read += tokens.cache_read;
-        sum.cache_5m += tokens.cache_5m;
-        sum.cache_1h += tokens.cache_1h;
-        sum.searches += tokens.searches;
-        self.cost += cost.unwrap_or(0);
+        let pairs = [
+            (&mut sum.input, tokens.input),
+            (&mut sum.output, tokens.output),
+            (&mut sum.cache_read, tokens.cache_read),
+            (&mut sum.cache_5m, tokens.cache_5m),
+            (&mut sum.cache_1h, tokens.cache_1h),
+            (&mut sum.searches, tokens.searches),
+            (&mut self.cost, cost.unwrap_or(0)),
+        ];
+        for (sum, part) in pairs {
+            *sum = sum.saturating_add(part);
+        }
         self.unpriced |= cost.is_none();
     }
 }
@@ -289,6 +296,7 @@ impl Thread {
             interrupts: VecDeque::new(),
             turn: None,
             request: None,
+            newest_request: None,
             uncounted: VecDeque::new(),
             calls: Vec::new(),
             prefix: None,

@@ -143,7 +143,7 @@ pub(super) fn request_end(open: &Request) -> ModelRequestEnd {
         model_usage: ModelUsage {
             input_tokens: tokens.input,
             output_tokens: tokens.output,
-            cache_creation_input_tokens: tokens.cache_5m + tokens.cache_1h,
+            cache_creation_input_tokens: tokens.cache_5m.saturating_add(tokens.cache_1h),
             cache_read_input_tokens: tokens.cache_read,
             speed: fast.map(|fast| if fast { Speed::Fast } else { Speed::Standard }),
         },

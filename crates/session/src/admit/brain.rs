@@ -78,7 +78,8 @@ fn order(seen: &Thread, fence: Fence) -> Result<Option<Answer>, Refusal> {
     if seen.lease.is_none() {
         return Err(stale);
     }
-    let follows = fence.seq > lease.seq && lease.seq.max(fence.acked) + 1 >= fence.seq;
+    let known = lease.seq.max(fence.acked);
+    let follows = fence.seq > lease.seq && fence.seq - 1 <= known;
     if follows {
         Ok(None)
     } else {

@@ -60,7 +60,7 @@ fn started(desk: &mut Desk<'_, '_>, thread: u32, id: EventId) -> Result<Answer, 
     let Some(seen) = desk.state.thread(thread) else {
         return Ok(Answer::Nothing);
     };
-    if seen.request.is_some_and(|open| open.id == id) || seen.uncounted.contains(&id) {
+    if seen.newest_request == Some(id) {
         return Ok(Answer::AlreadySettled);
     }
     if !seen.interrupts.is_empty() {

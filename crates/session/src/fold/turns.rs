@@ -38,9 +38,10 @@ pub(super) fn lease(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldErro
 
 /// A request begins.
 pub(super) fn started(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
-    let thread = entry.thread(state)?;
+    let (id, thread) = (entry.id()?, entry.thread(state)?);
+    thread.newest_request = Some(id);
     thread.request = Some(Request {
-        id: entry.id()?,
+        id,
         ended: None,
         answered: false,
     });

@@ -275,6 +275,46 @@ fn a_message_that_nobody_took_in_is_taken_in_after_it() {
 }
 
 #[test]
+fn a_session_that_waits_for_a_slot_stops_at_once() {
+    let mut world = working();
+    world.calls("r1", &[("a", "bash", false), ("b", "bash", false)]);
+    world.intend("a");
+    world.step(Step::Release);
+    world.skip();
+    world.send_claimed(vec![parts::interrupt()]);
+    let closed = [
+        "x.arrived.user.interrupt",
+        "user.interrupt",
+        "x.settled a interrupted",
+        "agent.tool_result a",
+        "x.settled b interrupted",
+        "agent.tool_result b",
+    ];
+    appended(&mut world, &[&closed, &IDLE]);
+}
+
+#[test]
+fn an_interrupt_overtakes_the_word_that_a_client_is_waited_for() {
+    let mut world = working();
+    world.calls("r1", &[("q", "ask", false)]);
+    world.send(vec![parts::message("instead"), parts::interrupt()]);
+    assert_eq!(world.end_turn(), Answer::Interrupted);
+    world.skip();
+    world.stop();
+    let closed = [
+        "user.interrupt",
+        "x.settled q interrupted",
+        "agent.tool_result q",
+    ];
+    let next = [
+        "user.message instead",
+        "session.status_running",
+        "session.thread_status_running",
+    ];
+    appended(&mut world, &[&closed, &IDLE, &next]);
+}
+
+#[test]
 fn a_brain_that_leaves_stops_first() {
     let mut world = working();
     world.start("r1");

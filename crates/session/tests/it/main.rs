@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod acts;
 #[cfg(test)]
+mod brain;
+#[cfg(test)]
 mod invariants;
 #[cfg(test)]
 mod label;
@@ -16,6 +18,8 @@ mod world;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod chaos;
+#[cfg(test)]
 mod claims;
 #[cfg(test)]
 mod closing;
@@ -27,6 +31,10 @@ mod interrupts;
 mod limits;
 #[cfg(test)]
 mod order;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod resume;
 #[cfg(test)]
 mod spans;
 #[cfg(test)]

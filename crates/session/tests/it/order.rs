@@ -46,6 +46,15 @@ fn a_gap_is_refused() {
 }
 
 #[test]
+fn absurd_numbers_are_only_refused() {
+    let mut world = working();
+    assert!(at(&mut world, u64::MAX, u64::MAX - 2).is_err());
+    assert!(at(&mut world, 1_000, 998).is_err());
+    assert!(at(&mut world, 0, u64::MAX).is_err());
+    assert_eq!(at(&mut world, 2, u64::MAX), Ok(Answer::Appended));
+}
+
+#[test]
 fn seqs_that_were_used_up_by_answers_are_no_gap() {
     let mut world = working();
     assert_eq!(world.stop(), Answer::Nothing);

@@ -121,6 +121,10 @@ fn a_start_is_repeated_without_a_second_span() {
     world.skip();
     let late = world.try_fact(1, id, Fact::RequestStarted);
     assert_eq!(late, Ok(Answer::AlreadySettled), "its span was closed");
+    world.ended("r1");
+    world.skip();
+    let late = world.try_fact(1, id, Fact::RequestStarted);
+    assert_eq!(late, Ok(Answer::AlreadySettled), "and counted");
     world.appended(&[]);
 }
 
@@ -174,6 +178,20 @@ fn a_request_without_a_word_of_its_end_is_closed_when_the_turn_is() {
     ]);
     world.ended("r1");
     assert_eq!(input(&world), 100);
+}
+
+#[test]
+fn absurd_usage_does_not_overflow() {
+    let mut world = working();
+    for request in ["r1", "r2"] {
+        world.start(request);
+        let id = world.id(request);
+        let mut ended = ended(id);
+        ended.tokens.output = u64::MAX;
+        ended.cost = Some(u64::MAX);
+        world.try_fact(1, id, Fact::RequestEnded(ended)).unwrap();
+    }
+    assert_eq!(world.state().usage.tokens.output, u64::MAX);
 }
 
 #[test]

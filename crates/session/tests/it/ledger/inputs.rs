@@ -1,0 +1,46 @@
+//! Inputs arrive once and are placed at most once, in order.
+
+use outlast_protocol::id::EventId;
+use outlast_session::Kind;
+
+use super::Ledger;
+use crate::world::Kept;
+
+impl Ledger {
+    pub(super) fn inputs(&mut self, kept: &Kept) {
+        if let Some(kind) = kept
+            .kind
+            .announces()
+            .filter(|kind| *kind != Kind::AgentToolResult)
+        {
+            self.waiting.push((kept.event.unwrap(), kind));
+        }
+        if matches!(
+            kept.kind,
+            Kind::UserMessage | Kind::UserInterrupt | Kind::SystemMessage
+        ) {
+            let id = kept.event.unwrap();
+            assert!(!self.placed.contains(&id), "placed twice");
+            self.placed.push(id);
+            let arrived = self.waiting.iter().position(|(waiting, _)| *waiting == id);
+            let behind_result = kept.kind == Kind::SystemMessage;
+            assert!(
+                arrived.is_some() || behind_result,
+                "{} never arrived",
+                kept.kind
+            );
+            if let Some(index) = arrived {
+                assert_eq!(index, self.first(kept.kind), "placed out of order");
+                assert_eq!(self.waiting.remove(index).1, kept.kind);
+            }
+        }
+    }
+
+    /// Inputs are placed in order of arrival, but interrupts go first.
+    fn first(&self, kind: Kind) -> usize {
+        let skip = |(_, waiting): &&(EventId, Kind)| {
+            (*waiting == Kind::UserInterrupt) != (kind == Kind::UserInterrupt)
+        };
+        self.waiting.iter().take_while(skip).count()
+    }
+}
