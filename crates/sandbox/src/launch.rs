@@ -9,10 +9,14 @@ use std::{
     path::{Path, PathBuf},
     process::Child,
     sync::Arc,
+    time::Duration,
 };
 
 use rustix::{
-    net::{AddressFamily, SocketFlags, SocketType, socketpair},
+    net::{
+        AddressFamily, SocketFlags, SocketType, socketpair,
+        sockopt::{Timeout, set_socket_timeout},
+    },
     process::Pid,
 };
 
@@ -25,6 +29,9 @@ use crate::{
     rootfs::{self, remove_tree},
     spawner::Spawner,
 };
+
+/// How long one step of the helper may take: a machine under load, not a normal one.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a [`Launcher`] is made with.
 #[derive(Debug)]
@@ -137,6 +144,8 @@ impl Launcher {
     pub fn start(&self, spec: Spec) -> Result<Confined, StartError> {
         self.prepare(&spec.folder)?;
         let (ours, theirs) = pair(SocketType::SEQPACKET)?;
+        set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE))
+            .map_err(|error| StartError::new(step::HELPER, error.into()))?;
         let group = self
             .controllers
             .create(&spec.name, &spec.limits)
@@ -149,6 +158,10 @@ impl Launcher {
             }
         };
         let outcome = self.guide(&helper, &ours, spec, group);
+        if outcome.is_err() {
+            // It may hang in a step. Fails only if it has ended.
+            drop(helper.kill());
+        }
         // Either it has done its part, or closing the socket makes it give up.
         drop(ours);
         helper

@@ -7,7 +7,7 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter,
 };
 
-use crate::syscalls::{COMMON, NEWER, OWN};
+use crate::syscalls::{ABSENT, COMMON, NEWER, OWN};
 
 /// The flags of `clone` that make namespaces.
 const NEW_FLAGS: u64 = 0x7e02_0000;
@@ -26,25 +26,24 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Compiles and installs the filter on the calling thread, for good.
 ///
-/// Two filters, because one has a single answer for what matches: the first says ENOSYS to
-/// `clone3`, whose flags cannot be inspected, so that libraries fall back to `clone`.
+/// Two filters, because one has a single answer for what matches: the first says ENOSYS to what
+/// is to look absent, so that libraries fall back to what is allowed.
 pub(crate) fn install() -> Result<(), seccompiler::Error> {
-    apply_filter(&without_clone3()?)?;
+    apply_filter(&pretended_absent()?)?;
     apply_filter(&allowed()?)
 }
 
-/// The filter that hides `clone3`.
-fn without_clone3() -> Result<BpfProgram, seccompiler::Error> {
-    let rules = Rules::from([(libc::SYS_clone3, Vec::new())]);
+/// The filter that hides newer calls.
+fn pretended_absent() -> Result<BpfProgram, seccompiler::Error> {
+    let rules = ABSENT.iter().map(|number| (*number, Vec::new())).collect();
     compile(rules, SeccompAction::Allow, errno(libc::ENOSYS))
 }
 
-/// The allow-list.
+/// The allow-list. What the other filter hides is in it: the stricter answer counts.
 fn allowed() -> Result<BpfProgram, seccompiler::Error> {
-    let mut rules: Rules = COMMON
-        .iter()
-        .chain(OWN)
-        .chain(NEWER)
+    let mut rules: Rules = [COMMON, OWN, NEWER, ABSENT]
+        .into_iter()
+        .flatten()
         .map(|number| (*number, Vec::new()))
         .collect();
     rules.insert(libc::SYS_clone, vec![rule([masked(0, NEW_FLAGS)?])?]);
@@ -120,7 +119,7 @@ mod tests {
 
     #[test]
     fn both_filters_compile() {
-        assert!(!without_clone3().unwrap().is_empty());
+        assert!(!pretended_absent().unwrap().is_empty());
         assert!(allowed().unwrap().len() > COMMON.len());
     }
 

@@ -30,7 +30,7 @@ pub(crate) const COMMON: &[libc::c_long] = numbers! {
     SYS_pkey_alloc SYS_pkey_free SYS_pkey_mprotect SYS_mseal
     SYS_get_mempolicy SYS_process_mrelease
     // processes and threads
-    SYS_clone3 SYS_execve SYS_execveat SYS_exit SYS_exit_group SYS_wait4 SYS_waitid
+    SYS_execve SYS_execveat SYS_exit SYS_exit_group SYS_wait4 SYS_waitid
     SYS_kill SYS_tkill SYS_tgkill SYS_pidfd_open SYS_pidfd_send_signal SYS_getpid SYS_getppid
     SYS_gettid SYS_getpgid SYS_setpgid SYS_getsid SYS_setsid SYS_getpriority SYS_setpriority
     SYS_ioprio_get SYS_ioprio_set SYS_sched_yield SYS_sched_getaffinity SYS_sched_setaffinity
@@ -81,6 +81,26 @@ pub(crate) const OWN: &[libc::c_long] = numbers! {
 /// Calls of this architecture alone: the older forms of the ones above.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) const OWN: &[libc::c_long] = &[];
+
+/// Calls that look absent, so that libraries fall back to older ones: `clone3`, whose flags a filter
+/// cannot see, and what kernels after 6.7 brought: looking at mounts and security modules,
+/// attributes by descriptor, file attributes.
+pub(crate) const ABSENT: &[libc::c_long] = &[
+    libc::SYS_clone3,
+    457,
+    458,
+    459,
+    460,
+    461,
+    463,
+    464,
+    465,
+    466,
+    467,
+    468,
+    469,
+    470,
+];
 
 /// Calls that the binding has no names for yet; their numbers are the same everywhere: what of a file is cached, a shadow
 /// stack for a thread, and the three newer forms of `futex`.
