@@ -1,7 +1,7 @@
 //! Prints durable appends per second for some numbers of writers.
 //!
-//! `cargo run --release -p outlast-store --example appends -- [directory] [seconds]`. Each writer is
-//! a brain of its own session that notes one kilobyte and waits for the answer.
+//! `cargo run --release -p outlast-store --example appends -- [directory] [seconds] [writers..]`.
+//! Each writer is a brain of its own session that notes one kilobyte and waits for the answer.
 
 use std::{io::Write as _, path::PathBuf, sync::Arc, time::Duration};
 
@@ -26,9 +26,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .next()
         .and_then(|text| text.parse().ok())
         .unwrap_or(3);
+    let wanted: Vec<usize> = arguments.filter_map(|text| text.parse().ok()).collect();
+    let wanted = if wanted.is_empty() {
+        vec![1, 16, 64, 256]
+    } else {
+        wanted
+    };
     let mut out = std::io::stdout();
     writeln!(out, "writers  appends/s  p50 ms  p99 ms")?;
-    for writers in [1_usize, 16, 64, 256] {
+    for writers in wanted {
         let dir = tempfile::tempdir_in(&home)?;
         let (store, world) = open(dir.path().to_owned()).await?;
         let mut took = measure(&store, &world, writers, Duration::from_secs(seconds)).await;

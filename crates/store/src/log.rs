@@ -138,6 +138,8 @@ pub struct Slice {
     /// Only events that clients see in their place: no private records, no arrivals.
     pub public: bool,
     /// Only these kinds; empty is all.
+    ///
+    /// Public kinds cost the slice; private ones cost what lies between them too.
     pub kinds: Vec<Kind>,
     /// Only this thread.
     pub thread: Option<u32>,

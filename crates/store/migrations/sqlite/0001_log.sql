@@ -53,7 +53,8 @@ CREATE TABLE records (
 
 -- An arrival and its place share their event id; `public` tells them apart.
 CREATE UNIQUE INDEX records_event ON records (session_no, event, public) WHERE event IS NOT NULL;
-CREATE INDEX records_kind ON records (session_no, kind, position);
+-- Only for what clients filter by: each further index costs an append a page of log.
+CREATE INDEX records_kind ON records (session_no, kind, position) WHERE public = 1;
 
 CREATE TABLE threads (
     session_no INTEGER NOT NULL REFERENCES sessions (no) ON DELETE CASCADE,

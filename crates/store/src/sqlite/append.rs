@@ -1,5 +1,8 @@
 //! One append inside the transaction of its batch.
 
+mod checks;
+mod material;
+
 use std::{
     collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -8,21 +11,20 @@ use std::{
 
 use outlast_protocol::{Micros, id::SessionId};
 use outlast_session::{
-    Answer, Body, Context, Decision, Draft, DraftBody, Json, Proposal, Record, Refusal, State,
-    admit, body::Config,
+    Answer, Body, Context, Decision, Json, Proposal, Record, Refusal, State, admit,
 };
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::{
     Room,
     fault::Fault,
     heads::Head,
     insert,
-    job::{AppendJob, Done, is_away, is_large},
+    job::{AppendJob, Done, is_away},
     load, receipts,
-    rows::{Stored, integer, record_columns},
+    rows::Stored,
 };
-use crate::{Append, AppendError, End, Material, Minter, Outcome, Reply, seal};
+use crate::{Append, AppendError, Material, Minter, Outcome, Reply};
 
 /// A transaction, and the heads as they are inside it.
 #[derive(Debug)]
@@ -93,65 +95,6 @@ impl Pass<'_> {
         }
     }
 
-    /// Checks what `admit` cannot see.
-    fn check(
-        &self,
-        session: SessionId,
-        proposal: &Proposal,
-        head: Option<&Head>,
-    ) -> Result<(), Stop> {
-        match proposal {
-            Proposal::Create(new) if new.id != session => {
-                Err(Refusal::Illegal("the proposal is for another session").into())
-            }
-            Proposal::Create(new) => self.references(&new.config, None),
-            Proposal::Update(change) => {
-                self.alive(session, head)?;
-                self.references(&change.config, Some(&change.from))
-            }
-            Proposal::Send(_)
-            | Proposal::Archive(_)
-            | Proposal::Delete(_)
-            | Proposal::Claim { .. }
-            | Proposal::Brain { .. }
-            | Proposal::Keyed { .. } => self.alive(session, head),
-        }
-    }
-
-    fn alive(&self, session: SessionId, head: Option<&Head>) -> Result<(), Stop> {
-        match head {
-            Some(head) if !head.state.deleted => Ok(()),
-            Some(_) | None => Err(AppendError::NotFound(session).into()),
-        }
-    }
-
-    /// Checks that what a configuration names is there.
-    fn references(&self, config: &Config, before: Option<&Arc<Config>>) -> Result<(), Stop> {
-        let environment = config.environment_id;
-        if before.is_none_or(|before| before.environment_id != environment) {
-            self.exists("environment", &environment.to_string(), 1)?;
-        }
-        let agent = &config.agent;
-        if before.is_none_or(|before| before.agent.id != agent.id) {
-            self.exists("agent", &agent.id.to_string(), agent.version)?;
-        }
-        Ok(())
-    }
-
-    fn exists(&self, kind: &str, id: &str, revision: u32) -> Result<(), Stop> {
-        let found = self
-            .transaction
-            .prepare_cached(
-                "SELECT 1 FROM resources WHERE kind = ?1 AND id = ?2 AND revision >= ?3",
-            )?
-            .exists(params![kind, id, revision])?;
-        if found {
-            Ok(())
-        } else {
-            Err(AppendError::Missing(id.to_owned()).into())
-        }
-    }
-
     /// Asks the one judge; a fault of its own hits this proposal alone.
     fn admit(
         &self,
@@ -193,126 +136,6 @@ impl Pass<'_> {
             outcome,
             away: Vec::new(),
         })
-    }
-
-    /// Gives the drafts their places; large bodies are in blobs when this returns.
-    fn seal(
-        &self,
-        session: SessionId,
-        before: Option<&Head>,
-        decision: &Decision,
-        staged: &[(Json, Material)],
-    ) -> Result<Vec<Stored>, Stop> {
-        let end = before.map_or_else(|| End::of_nothing(session), Head::end);
-        let mut blobs: Vec<Option<u64>> = Vec::with_capacity(decision.drafts.len());
-        let mut material = |draft: &Draft, sealed: &[Record]| {
-            let (material, blob) = self.material(session, before, draft, sealed, &blobs, staged)?;
-            blobs.push(blob);
-            Ok::<_, Stop>(material)
-        };
-        let records = seal::seal(decision, end, &mut material)?;
-        Ok(records
-            .into_iter()
-            .zip(blobs)
-            .map(|(record, blob)| Stored { record, blob })
-            .collect())
-    }
-
-    /// Returns the body of a draft, and its size if it lies in a blob.
-    fn material(
-        &self,
-        session: SessionId,
-        before: Option<&Head>,
-        draft: &Draft,
-        sealed: &[Record],
-        blobs: &[Option<u64>],
-        staged: &[(Json, Material)],
-    ) -> Result<(Material, Option<u64>), Stop> {
-        match &draft.body {
-            DraftBody::Copy(position) => {
-                let same = sealed
-                    .iter()
-                    .position(|record| record.position == *position);
-                if let Some(record) = same.and_then(|at| sealed.get(at)) {
-                    let blob = same.and_then(|at| blobs.get(at).copied()).flatten();
-                    return Ok((record.into(), blob));
-                }
-                let original = self.original(before, *position)?;
-                Ok(((&original.record).into(), original.blob))
-            }
-            DraftBody::Json(body) if is_large(body.get()) => {
-                let size = u64::try_from(body.get().len()).unwrap_or(u64::MAX);
-                let known = staged.iter().find(|(known, _)| Arc::ptr_eq(known, body));
-                let material = match known {
-                    Some((_, material)) => material.clone(),
-                    None => self.put(session, body)?,
-                };
-                Ok((material, Some(size)))
-            }
-            DraftBody::Json(body) => Ok((Material::fresh(body, &*self.room.entropy), None)),
-        }
-    }
-
-    /// Reads the record that a copy shares its body with.
-    fn original(&self, before: Option<&Head>, position: u64) -> Result<Stored, Fault> {
-        let missing = || {
-            Fault::Bug(format!(
-                "a copy names record {position}, which is not there"
-            ))
-        };
-        let no = before.ok_or_else(missing)?.no;
-        let mut statement = self.transaction.prepare_cached(concat!(
-            "SELECT ",
-            record_columns!(),
-            " FROM records WHERE session_no = ?1 AND position = ?2"
-        ))?;
-        let mut rows = statement.query(params![no, integer(position)])?;
-        Stored::read(rows.next()?.ok_or_else(missing)?)
-    }
-
-    /// Puts a large body that only the decision made into a blob, here and now.
-    fn put(&self, session: SessionId, body: &Json) -> Result<Material, Stop> {
-        let material = Material::fresh(body, &*self.room.entropy);
-        let loader = &self.room.loader;
-        let put = loader.bodies.put(session, &material.digest, body.clone());
-        // A failure here is about this body, not about the transaction: nothing was written yet.
-        loader
-            .handle
-            .block_on(put)
-            .map_err(|error| unavailable(&error))?;
-        Ok(material)
-    }
-
-    /// Checks that event ids which a writer brought along are new.
-    fn unused(
-        &self,
-        sealed: &[Stored],
-        minter: &Minter<'_>,
-        before: Option<&Head>,
-    ) -> Result<(), Stop> {
-        let mut seen = Vec::new();
-        for Stored { record, .. } in sealed {
-            let Some(event) = record.event else { continue };
-            let key = (event, record.kind.is_public());
-            let twice = seen.contains(&key);
-            seen.push(key);
-            if twice || (!minter.drew(event) && self.stands(before, key)?) {
-                return Err(Refusal::Illegal("an event id is used twice").into());
-            }
-        }
-        Ok(())
-    }
-
-    fn stands(
-        &self,
-        before: Option<&Head>,
-        (event, public): (outlast_protocol::id::EventId, bool),
-    ) -> Result<bool, Fault> {
-        let Some(head) = before else { return Ok(false) };
-        let mut statement = self.transaction.prepare_cached(
-            "SELECT 1 FROM records WHERE session_no = ?1 AND event = ?2 AND public = ?3",
-        )?;
-        Ok(statement.exists(params![head.no, event.to_string(), public])?)
     }
 
     /// Writes records, head, projections and receipt.

@@ -50,6 +50,20 @@ fn common(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Returns how a statement would be run.
+#[cfg(test)]
+pub(super) fn plan(connection: &Connection, statement: &str) -> String {
+    let mut explained = connection
+        .prepare(&format!("EXPLAIN QUERY PLAN {statement}"))
+        .unwrap();
+    let count = explained.parameter_count();
+    let nothing = rusqlite::params_from_iter(vec![rusqlite::types::Null; count]);
+    let rows = explained
+        .query_map(nothing, |row| row.get::<_, String>(3))
+        .unwrap();
+    rows.collect::<Result<Vec<_>, _>>().unwrap().join("; ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,11 +5,11 @@ use outlast_protocol::{
     id::{EventId, SessionId},
 };
 use outlast_session::Kind;
-use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{
     fault::Fault,
-    rows::{Stored, bound, integer, natural, record_columns},
+    rows::{Stored, bound, integer, kind_of, natural, record_columns},
 };
 use crate::{Order, ReadError, Slice};
 
@@ -36,10 +36,11 @@ pub(super) fn slice(
         limit: slice.limit,
         ..Page::default()
     };
-    if slice.kinds.is_empty() {
-        Ok(scan(connection, no, slice, page)?)
-    } else {
+    let indexed = slice.public || slice.kinds.iter().all(|kind| kind.is_public());
+    if indexed && !slice.kinds.is_empty() {
         Ok(pick(connection, no, slice, page)?)
+    } else {
+        Ok(scan(connection, no, slice, page)?)
     }
 }
 
@@ -66,31 +67,66 @@ impl Page {
     }
 }
 
-/// Walks along positions.
+/// Positions of public records of one kind.
+const OF_KIND: [&str; 2] = [
+    "SELECT position FROM records INDEXED BY records_kind \
+     WHERE session_no = ?1 AND kind = ?2 AND public = 1 AND position > ?3 \
+     AND (?5 IS NULL OR thread = ?5) ORDER BY position LIMIT ?4",
+    "SELECT position FROM records INDEXED BY records_kind \
+     WHERE session_no = ?1 AND kind = ?2 AND public = 1 AND position < ?3 \
+     AND (?5 IS NULL OR thread = ?5) ORDER BY position DESC LIMIT ?4",
+];
+/// Records along positions.
+const ALONG: [&str; 2] = [
+    concat!(
+        "SELECT ",
+        record_columns!(),
+        " FROM records WHERE session_no = ?1 AND position > ?2 AND (?3 = 0 OR public = 1) \
+         AND (?4 IS NULL OR thread = ?4) ORDER BY position"
+    ),
+    concat!(
+        "SELECT ",
+        record_columns!(),
+        " FROM records WHERE session_no = ?1 AND position < ?2 AND (?3 = 0 OR public = 1) \
+         AND (?4 IS NULL OR thread = ?4) ORDER BY position DESC"
+    ),
+];
+/// The record at a position.
+const AT: &str = concat!(
+    "SELECT ",
+    record_columns!(),
+    " FROM records WHERE session_no = ?1 AND position = ?2"
+);
+/// The records of an event, its place first.
+const OF_EVENT: &str = concat!(
+    "SELECT ",
+    record_columns!(),
+    " FROM records WHERE session_no = ?1 AND event = ?2 ORDER BY public DESC LIMIT 1"
+);
+
+/// Returns the statement for a direction.
+fn towards([forwards, backwards]: [&'static str; 2], order: Order) -> &'static str {
+    match order {
+        Order::Forwards => forwards,
+        Order::Backwards => backwards,
+    }
+}
+
+/// Walks along positions, and passes over what was not asked for.
 fn scan(
     connection: &Connection,
     no: i64,
     slice: &Slice,
     mut page: Page,
 ) -> Result<Vec<Stored>, Fault> {
-    let mut statement = match slice.order {
-        Order::Forwards => connection.prepare_cached(concat!(
-            "SELECT ",
-            record_columns!(),
-            " FROM records WHERE session_no = ?1 AND position > ?2 AND (?4 = 0 OR public = 1) \
-             AND (?5 IS NULL OR thread = ?5) ORDER BY position LIMIT ?3"
-        ))?,
-        Order::Backwards => connection.prepare_cached(concat!(
-            "SELECT ",
-            record_columns!(),
-            " FROM records WHERE session_no = ?1 AND position < ?2 AND (?4 = 0 OR public = 1) \
-             AND (?5 IS NULL OR thread = ?5) ORDER BY position DESC LIMIT ?3"
-        ))?,
-    };
-    let (from, limit) = (integer(slice.from), bound(slice.limit));
-    let mut rows = statement.query(params![no, from, limit, slice.public, slice.thread])?;
-    while let Some(row) = rows.next()? {
-        if !page.add(Stored::read(row)?) {
+    let kinds: Vec<&str> = slice.kinds.iter().map(|kind| kind.text()).collect();
+    let mut statement = connection.prepare_cached(towards(ALONG, slice.order))?;
+    let mut rows = statement.query(params![no, integer(slice.from), slice.public, slice.thread])?;
+    while page.records.len() < page.limit
+        && let Some(row) = rows.next()?
+    {
+        let wanted = kinds.is_empty() || kinds.contains(&kind_of(row)?);
+        if wanted && !page.add(Stored::read(row)?) {
             break;
         }
     }
@@ -109,7 +145,8 @@ fn pick(
     kinds.dedup();
     let mut positions = Vec::new();
     for kind in kinds {
-        if kind.is_public() || !slice.public {
+        // Where only public records are asked for, a private kind has none.
+        if kind.is_public() {
             positions.extend(of_kind(connection, no, kind, slice)?);
         }
     }
@@ -117,7 +154,7 @@ fn pick(
     if slice.order == Order::Backwards {
         positions.reverse();
     }
-    let mut statement = at(connection)?;
+    let mut statement = connection.prepare_cached(AT)?;
     for position in positions {
         let mut rows = statement.query(params![no, position])?;
         if let Some(row) = rows.next()?
@@ -130,32 +167,13 @@ fn pick(
 }
 
 fn of_kind(connection: &Connection, no: i64, kind: Kind, slice: &Slice) -> Result<Vec<i64>, Fault> {
-    let mut statement = match slice.order {
-        Order::Forwards => connection.prepare_cached(
-            "SELECT position FROM records INDEXED BY records_kind \
-             WHERE session_no = ?1 AND kind = ?2 AND position > ?3 \
-             AND (?5 IS NULL OR thread = ?5) ORDER BY position LIMIT ?4",
-        )?,
-        Order::Backwards => connection.prepare_cached(
-            "SELECT position FROM records INDEXED BY records_kind \
-             WHERE session_no = ?1 AND kind = ?2 AND position < ?3 \
-             AND (?5 IS NULL OR thread = ?5) ORDER BY position DESC LIMIT ?4",
-        )?,
-    };
+    let mut statement = connection.prepare_cached(towards(OF_KIND, slice.order))?;
     let (from, limit) = (integer(slice.from), bound(slice.limit));
     let found = statement
         .query_map(params![no, kind.text(), from, limit, slice.thread], |row| {
             row.get(0)
         })?;
     Ok(found.collect::<Result<_, _>>()?)
-}
-
-fn at(connection: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
-    connection.prepare_cached(concat!(
-        "SELECT ",
-        record_columns!(),
-        " FROM records WHERE session_no = ?1 AND position = ?2"
-    ))
 }
 
 /// Finds the record of an event: its place, else its arrival.
@@ -165,11 +183,7 @@ pub(super) fn find(
     event: EventId,
 ) -> Result<Stored, ReadError> {
     let (no, _) = tail(connection, session)?;
-    let mut statement = connection.prepare_cached(concat!(
-        "SELECT ",
-        record_columns!(),
-        " FROM records WHERE session_no = ?1 AND event = ?2 ORDER BY public DESC LIMIT 1"
-    ))?;
+    let mut statement = connection.prepare_cached(OF_EVENT)?;
     let mut rows = statement.query(params![no, event.to_string()])?;
     match rows.next()? {
         Some(row) => Ok(Stored::read(row)?),
@@ -197,4 +211,40 @@ pub(super) fn position_at(
         }
     }
     Ok(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::connect;
+
+    /// No read sorts, and none looks at more than its slice: each walks along an index.
+    #[test]
+    fn reads_walk_along_an_index() {
+        let dir = tempfile::tempdir().unwrap();
+        let connection = connect::writer(&dir.path().join("a.db")).unwrap();
+        let [kind, kind_back] = OF_KIND;
+        let [along, along_back] = ALONG;
+        let cases = [
+            (
+                kind,
+                "records_kind (session_no=? AND kind=? AND position>?)",
+            ),
+            (
+                kind_back,
+                "records_kind (session_no=? AND kind=? AND position<?)",
+            ),
+            (along, "(session_no=? AND position>?)"),
+            (along_back, "(session_no=? AND position<?)"),
+            (AT, "(session_no=? AND position=?)"),
+            (OF_EVENT, "records_event (session_no=? AND event=?)"),
+        ];
+        for (statement, index) in cases {
+            let plan = connect::plan(&connection, statement);
+            assert!(
+                plan.contains(index) && !plan.contains("TEMP B-TREE"),
+                "{statement}: {plan}"
+            );
+        }
+    }
 }

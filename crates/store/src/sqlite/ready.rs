@@ -35,6 +35,9 @@ const LEFT: &str = ready!(
      AND (p.id IS NULL OR p.dead = 1) AND ?1 = ?1 ORDER BY t.since LIMIT ?2"
 );
 
+/// The next moment.
+const NEXT: &str = "SELECT min(ready_at) FROM threads WHERE ready_at > ?1";
+
 /// Returns threads that want a brain and have none, the longest waiting first.
 pub(super) fn ready(
     connection: &Connection,
@@ -78,7 +81,33 @@ fn process_id(text: &str) -> Result<ProcessId, Fault> {
 /// Returns the earliest moment after `now` from which a thread wants a brain.
 pub(super) fn next(connection: &Connection, now: Micros) -> Result<Option<Micros>, ReadError> {
     let at: Option<i64> = connection
-        .prepare_cached("SELECT min(ready_at) FROM threads WHERE ready_at > ?1")?
+        .prepare_cached(NEXT)?
         .query_row([now.0], |row| row.get(0))?;
     Ok(at.map(Micros))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::connect;
+
+    /// Whoever looks for work looks at work alone, however many sessions there are.
+    #[test]
+    fn looking_for_work_looks_at_work_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let connection = connect::writer(&dir.path().join("a.db")).unwrap();
+        for (statement, index) in [
+            (AT_ONCE, "threads_ready (ready_at=?)"),
+            (DUE, "threads_ready (ready_at>? AND ready_at<?)"),
+            (LEFT, "threads_holder"),
+            (NEXT, "threads_ready (ready_at>?)"),
+        ] {
+            let plan = connect::plan(&connection, statement);
+            assert!(plan.contains(index), "{statement}: {plan}");
+        }
+        for statement in [AT_ONCE, DUE] {
+            let plan = connect::plan(&connection, statement);
+            assert!(!plan.contains("TEMP B-TREE"), "{statement}: {plan}");
+        }
+    }
 }

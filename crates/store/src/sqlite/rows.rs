@@ -56,6 +56,12 @@ impl Stored {
     }
 }
 
+/// Returns the kind of a row that was selected with [`record_columns!`], and reads nothing else.
+pub(super) fn kind_of<'r>(row: &'r Row<'_>) -> Result<&'r str, Fault> {
+    let kind = row.get_ref(4)?.as_str();
+    kind.map_err(|error| Fault::Unreadable(format!("a kind is no text: {error}")))
+}
+
 fn origin(text: &str) -> Result<Origin, Fault> {
     Origin::parse(text).ok_or_else(|| Fault::Unreadable(format!("`{text}` is no origin")))
 }

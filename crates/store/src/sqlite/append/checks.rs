@@ -1,0 +1,103 @@
+//! What the judge of proposals cannot see: whether what they name is there.
+
+use std::sync::Arc;
+
+use outlast_protocol::id::{EventId, SessionId};
+use outlast_session::{Proposal, Refusal, body::Config};
+use rusqlite::params;
+
+use super::{Fault, Head, Pass, Stop, Stored};
+use crate::{AppendError, Minter};
+
+impl Pass<'_> {
+    /// Checks what `admit` cannot see.
+    pub(super) fn check(
+        &self,
+        session: SessionId,
+        proposal: &Proposal,
+        head: Option<&Head>,
+    ) -> Result<(), Stop> {
+        match proposal {
+            Proposal::Create(new) if new.id != session => {
+                Err(Refusal::Illegal("the proposal is for another session").into())
+            }
+            Proposal::Create(new) => self.references(&new.config, None),
+            Proposal::Update(change) => {
+                self.alive(session, head)?;
+                self.references(&change.config, Some(&change.from))
+            }
+            Proposal::Send(_)
+            | Proposal::Archive(_)
+            | Proposal::Delete(_)
+            | Proposal::Claim { .. }
+            | Proposal::Brain { .. }
+            | Proposal::Keyed { .. } => self.alive(session, head),
+        }
+    }
+
+    fn alive(&self, session: SessionId, head: Option<&Head>) -> Result<(), Stop> {
+        match head {
+            Some(head) if !head.state.deleted => Ok(()),
+            Some(_) | None => Err(AppendError::NotFound(session).into()),
+        }
+    }
+
+    /// Checks that what a configuration names is there.
+    fn references(&self, config: &Config, before: Option<&Arc<Config>>) -> Result<(), Stop> {
+        let environment = config.environment_id;
+        if before.is_none_or(|before| before.environment_id != environment) {
+            self.exists("environment", &environment.to_string(), 1)?;
+        }
+        let agent = &config.agent;
+        if before.is_none_or(|before| before.agent.id != agent.id) {
+            self.exists("agent", &agent.id.to_string(), agent.version)?;
+        }
+        Ok(())
+    }
+
+    fn exists(&self, kind: &str, id: &str, revision: u32) -> Result<(), Stop> {
+        let found = self
+            .transaction
+            .prepare_cached(
+                "SELECT 1 FROM resources WHERE kind = ?1 AND id = ?2 AND revision >= ?3",
+            )?
+            .exists(params![kind, id, revision])?;
+        if found {
+            Ok(())
+        } else {
+            Err(AppendError::Missing(id.to_owned()).into())
+        }
+    }
+
+    /// Checks that event ids which a writer brought along are new.
+    pub(super) fn unused(
+        &self,
+        sealed: &[Stored],
+        minter: &Minter<'_>,
+        before: Option<&Head>,
+    ) -> Result<(), Stop> {
+        let mut seen = Vec::new();
+        for Stored { record, .. } in sealed {
+            let Some(event) = record.event else { continue };
+            let key = (event, record.kind.is_public());
+            let twice = seen.contains(&key);
+            seen.push(key);
+            if twice || (!minter.drew(event) && self.stands(before, key)?) {
+                return Err(Refusal::Illegal("an event id is used twice").into());
+            }
+        }
+        Ok(())
+    }
+
+    fn stands(
+        &self,
+        before: Option<&Head>,
+        (event, public): (EventId, bool),
+    ) -> Result<bool, Fault> {
+        let Some(head) = before else { return Ok(false) };
+        let mut statement = self.transaction.prepare_cached(
+            "SELECT 1 FROM records WHERE session_no = ?1 AND event = ?2 AND public = ?3",
+        )?;
+        Ok(statement.exists(params![head.no, event.to_string(), public])?)
+    }
+}
