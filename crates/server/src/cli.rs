@@ -1,0 +1,249 @@
+//! The command line: its grammar, and what the process returns.
+
+mod config;
+mod console;
+mod failure;
+mod render;
+mod run;
+mod scripted_model;
+mod serve;
+mod sessions;
+mod table;
+mod words;
+
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+use self::{
+    console::Console,
+    failure::{Exit, Failure},
+};
+use crate::{
+    client::{Client, Found, Where, find},
+    config::{Environment, Flags, Loaded, load},
+};
+
+/// What is said of exit codes in the help.
+const CODES: &str = "\
+Exit codes:
+  0    done
+  1    something failed
+  2    the command line or the configuration is wrong
+  3    no server can be reached
+  4    the session ended in an error
+  5    the session waits for an answer
+  130  interrupted";
+
+/// Help of what every command takes; variables are no code to be marked up.
+const CONFIG: &str = "Read this configuration file and no other [also: OUTLAST_CONFIG]";
+const DATA_DIR: &str = "Keep everything here [also: OUTLAST_DATA_DIR]";
+const URL: &str = "Talk to the server at this address [also: OUTLAST_URL]";
+
+/// How long the process waits for threads that are stuck, such as one that reads the terminal.
+const LEFTOVERS: Duration = Duration::from_millis(100);
+
+/// Runs agents that outlast the processes they run in
+#[derive(Debug, Parser)]
+#[command(name = "outlast", version, after_help = CODES, disable_help_subcommand = true)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Clone, Debug)]
+struct Common {
+    #[arg(long, global = true, value_name = "FILE", help = CONFIG)]
+    config: Option<PathBuf>,
+    #[arg(long, global = true, value_name = "DIR", help = DATA_DIR)]
+    data_dir: Option<PathBuf>,
+    #[arg(long, global = true, value_name = "URL", help = URL)]
+    url: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the server
+    Serve {
+        /// Listen here; beyond loopback only with a key that is set
+        #[arg(long, value_name = "IP:PORT")]
+        listen: Option<SocketAddr>,
+    },
+    /// Have an agent do a task, on a running server or in this process
+    Run(run::Arguments),
+    /// Look at sessions and take part in them
+    #[command(subcommand)]
+    Sessions(sessions::Command),
+    /// Serve the scripted model over the Messages API
+    ScriptedModel {
+        /// Listen here
+        #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:4748")]
+        listen: SocketAddr,
+    },
+    /// Show or check the configuration
+    #[command(subcommand)]
+    Config(config::Command),
+    /// Print the version
+    Version,
+}
+
+/// Runs the command line of this process, and returns what the process returns.
+pub fn main() -> ExitCode {
+    run_with(std::env::args_os(), Environment::of_process())
+}
+
+fn run_with(arguments: impl IntoIterator<Item = OsString>, environment: Environment) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help that nobody reads any more is no failure.
+            drop(error.print());
+            return if error.use_stderr() {
+                Exit::Usage.into()
+            } else {
+                Exit::Done.into()
+            };
+        }
+    };
+    let mut console = Console::of_process();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return console.report(&Failure::new(Exit::Failed, error)),
+    };
+    let done = runtime.block_on(dispatch(cli, &environment, &mut console));
+    runtime.shutdown_timeout(LEFTOVERS);
+    match done {
+        Ok(exit) => exit.into(),
+        Err(failure) => console.report(&failure),
+    }
+}
+
+async fn dispatch(
+    cli: Cli,
+    environment: &Environment,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
+    let Cli { common, command } = cli;
+    match command {
+        Command::Serve { listen } => {
+            let loaded = common.load(environment, listen)?;
+            Box::pin(serve::serve(loaded, environment, console)).await
+        }
+        Command::Run(arguments) => {
+            let loaded = common.load(environment, None)?;
+            let place = common.place(environment);
+            Box::pin(run::run(arguments, loaded, place, console)).await
+        }
+        Command::Sessions(command) => {
+            let client = common.client(environment).await?;
+            sessions::run(command, &client, console).await
+        }
+        Command::ScriptedModel { listen } => scripted_model::serve(listen, console).await,
+        Command::Config(command) => config::run(&command, &common, environment, console),
+        Command::Version => {
+            console.line(concat!("outlast ", env!("CARGO_PKG_VERSION")))?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+impl Common {
+    fn load(
+        &self,
+        environment: &Environment,
+        listen: Option<SocketAddr>,
+    ) -> Result<Loaded, Failure> {
+        let (config, data_dir) = (self.config.clone(), self.data_dir.clone());
+        Ok(load(
+            &Flags {
+                config,
+                data_dir,
+                listen,
+            },
+            environment,
+        )?)
+    }
+
+    fn place(&self, environment: &Environment) -> Where {
+        let said = self
+            .url
+            .clone()
+            .or_else(|| environment.get("OUTLAST_URL").map(str::to_owned));
+        said.map_or(Where::Local, Where::At)
+    }
+
+    /// Finds the server that runs.
+    async fn client(&self, environment: &Environment) -> Result<Client, Failure> {
+        let loaded = self.load(environment, None)?;
+        match find(&self.place(environment), &loaded).await? {
+            Found::Running(client) => Ok(client),
+            Found::Nobody(error) => Err(Failure::from(error)),
+        }
+    }
+}
+
+/// Returns the whole help, of every command, for the reference and its test.
+pub fn reference() -> String {
+    let mut out = String::new();
+    describe(&mut Cli::command(), "", &mut out);
+    out
+}
+
+fn describe(command: &mut clap::Command, above: &str, out: &mut String) {
+    let name = format!("{above} {}", command.get_name());
+    let name = name.trim_start();
+    let shown = command.clone().bin_name(name).render_long_help();
+    out.push_str(&format!("## {name}\n\n{shown}\n"));
+    let below: Vec<_> = command.get_subcommands().cloned().collect();
+    for mut command in below {
+        describe(&mut command, name, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grammar_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_is_the_reference() {
+        let page = include_str!("../../../docs/cli.md");
+        let (_, reference) = page.split_once("<!-- reference -->\n").unwrap();
+        // To renew it: cargo test -p outlast-server print_the_reference -- --ignored --nocapture
+        assert_eq!(reference.trim(), fenced(&super::reference()).trim());
+    }
+
+    #[test]
+    #[ignore = "writes the reference to docs/cli.md"]
+    fn print_the_reference() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (words, _) = page.split_once("<!-- reference -->\n").unwrap();
+        let page = format!(
+            "{words}<!-- reference -->\n\n{}",
+            fenced(&super::reference())
+        );
+        std::fs::write(path, page).unwrap();
+    }
+
+    /// Puts each help into a block of its own.
+    fn fenced(reference: &str) -> String {
+        let parts = reference.split("## ").filter(|part| !part.is_empty());
+        let fenced = parts.map(|part| {
+            let (name, help) = part.split_once("\n\n").unwrap();
+            let help: Vec<_> = help.trim_end().lines().map(str::trim_end).collect();
+            format!("## {name}\n\n```text\n{}\n```\n", help.join("\n"))
+        });
+        fenced.collect::<Vec<_>>().join("\n")
+    }
+}

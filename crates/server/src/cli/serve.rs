@@ -1,0 +1,135 @@
+//! `outlast serve`: the server in the foreground.
+
+use std::io::{self, IsTerminal as _};
+
+use secrecy::ExposeSecret as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::{
+    config,
+    console::Console,
+    failure::{Exit, Failure},
+};
+use crate::{
+    config::{Environment, Loaded},
+    server::{Key, Server},
+    telemetry,
+};
+
+/// The signals that ask a process to end.
+#[derive(Debug)]
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// Takes them over from the system.
+    pub(super) fn new() -> io::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt())?;
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Self {
+            interrupt,
+            terminate,
+        })
+    }
+
+    /// Waits for the next one.
+    pub(super) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+pub(super) async fn serve(
+    loaded: Loaded,
+    environment: &Environment,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
+    let Loaded {
+        config,
+        file,
+        data_dir,
+    } = loaded;
+    config::warn_of_strangers(environment, console)?;
+    let terminal = io::stderr().is_terminal();
+    telemetry::install_log(&config.log, terminal, io::stderr)
+        .map_err(|error| Failure::new(Exit::Usage, error))?;
+    telemetry::install_metrics().map_err(|error| Failure::new(Exit::Failed, error))?;
+    // Taken over first: a signal during a slow start must not kill it half-way.
+    let mut signals = Signals::new()?;
+    let server = Server::start(&config, &data_dir).await?;
+    let file = file.map_or_else(
+        || "none; defaults".to_owned(),
+        |file| file.display().to_string(),
+    );
+    console.write(&banner(&server, &file))?;
+    announce(&server, &file);
+    let failed = tokio::select! {
+        () = signals.next() => false,
+        () = server.failure() => true,
+    };
+    let closed = tokio::select! {
+        closed = server.close() => Some(closed),
+        () = signals.next() => None,
+    };
+    match (failed, closed) {
+        (true, _) => Err(Failure::say(
+            Exit::Failed,
+            "a part of the server died; its log says why",
+        )),
+        (false, None) => Ok(Exit::Interrupted),
+        // Cut off at the deadline is an end in order too: nothing is lost.
+        (false, Some(_)) => Ok(Exit::Done),
+    }
+}
+
+/// Says on standard output what an operator should know; the only place that shows a key.
+fn banner(server: &Server, file: &str) -> String {
+    let facts = server.facts();
+    let warning = if facts.has_sandboxes { "" } else { "NONE: " };
+    let key = match &facts.key {
+        Key::Set => "as configured".to_owned(),
+        Key::Kept(path) => format!("in {}", path.display()),
+        Key::Made(path, secret) => format!(
+            "{}\n             made just now and not shown again; this machine's command line \
+             finds it in {}",
+            secret.expose_secret(),
+            path.display()
+        ),
+    };
+    format!(
+        "outlast {} listens on {}\n  data       {}\n  config     {file}\n  models     {}\n  \
+         sandboxes  {warning}{}\n  key        {key}\n",
+        env!("CARGO_PKG_VERSION"),
+        server.url(),
+        facts.data_dir.display(),
+        facts.backend,
+        facts.isolation,
+    )
+}
+
+/// Says the same in the log, without the key.
+fn announce(server: &Server, file: &str) {
+    let facts = server.facts();
+    let key = match &facts.key {
+        Key::Set => "configuration".to_owned(),
+        Key::Kept(path) | Key::Made(path, _) => path.display().to_string(),
+    };
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        address = %server.address(),
+        data_dir = %facts.data_dir.display(),
+        config = file,
+        models = %facts.backend,
+        sandboxes = facts.isolation,
+        key,
+        "listening on {}",
+        server.address()
+    );
+    if !facts.has_sandboxes {
+        tracing::error!("no sandbox can be started: every tool call will fail and say so");
+    }
+}

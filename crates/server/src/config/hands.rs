@@ -1,0 +1,87 @@
+//! The sandboxes.
+
+use std::time::Duration;
+
+use outlast_hands::Limits;
+use serde::{Deserialize, Serialize};
+
+use super::{Impossible, within};
+
+/// Upper bounds of each sandbox.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Hands {
+    /// Memory of everything together.
+    pub memory_mib: u64,
+    /// Processes and threads.
+    pub pids: u32,
+    /// Processors, in fractions where wanted.
+    pub cpus: f64,
+    /// The longest that one call may run.
+    pub call_seconds: u64,
+    /// How much of a command's output is kept.
+    pub output_kib: usize,
+    /// How long one may lie unused before it is let go.
+    pub idle_seconds: u64,
+}
+
+impl Default for Hands {
+    fn default() -> Self {
+        let limits = Limits::default();
+        Self {
+            memory_mib: limits.memory_bytes >> 20,
+            pids: limits.pids,
+            cpus: f64::from(limits.cpu_millis) / 1_000.0,
+            call_seconds: limits.call.as_secs(),
+            output_kib: limits.output_bytes >> 10,
+            idle_seconds: 900,
+        }
+    }
+}
+
+impl Hands {
+    pub(super) fn check(&self) -> Result<(), Impossible> {
+        within("hands.memory_mib", self.memory_mib, 16..=16_777_216)?;
+        within("hands.pids", self.pids, 8..=4_194_304)?;
+        within("hands.cpus", self.cpus, 0.01..=4_096.0)?;
+        within("hands.call_seconds", self.call_seconds, 1..=604_800)?;
+        within("hands.output_kib", self.output_kib, 1..=102_400)?;
+        within("hands.idle_seconds", self.idle_seconds, 1..=31_536_000)
+    }
+
+    /// Returns the bounds as a driver takes them.
+    pub fn limits(&self) -> Limits {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "checked to lie between 0.01 and 4,096"
+        )]
+        let cpu_millis = (self.cpus * 1_000.0).round() as u32;
+        Limits {
+            memory_bytes: self.memory_mib << 20,
+            pids: self.pids,
+            cpu_millis,
+            call: Duration::from_secs(self.call_seconds),
+            output_bytes: self.output_kib << 10,
+        }
+    }
+
+    /// Returns how long a hand may lie unused.
+    pub fn idle(&self) -> Duration {
+        Duration::from_secs(self.idle_seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_driver() {
+        assert_eq!(Hands::default().limits(), Limits::default());
+        let half = Hands {
+            cpus: 0.5,
+            ..Hands::default()
+        };
+        assert_eq!(half.limits().cpu_millis, 500);
+    }
+}

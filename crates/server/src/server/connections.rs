@@ -1,0 +1,93 @@
+//! Accepts connections and serves them until the server closes.
+
+use std::{io, time::Duration};
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::sleep,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// The longest wait for the head of a request; an idle connection is closed after it too.
+///
+/// Longer than clients keep idle connections, so that none sends into one that is closing.
+const HEAD: Duration = Duration::from_secs(120);
+
+/// How long to wait when no connection can be accepted: files may be short.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How far closing has come.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Phases {
+    /// Accept nothing; finish the request at hand and close.
+    pub(super) stop: CancellationToken,
+    /// Cut off.
+    pub(super) abort: CancellationToken,
+}
+
+/// Accepts until told to stop.
+pub(super) async fn accept(
+    listener: TcpListener,
+    router: Router,
+    phases: Phases,
+    tasks: TaskTracker,
+) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = phases.stop.cancelled() => return,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                tasks.spawn(serve(stream, router.clone(), phases.clone()));
+            }
+            Err(error) if is_of_the_peer(&error) => {}
+            Err(error) => {
+                tracing::error!(%error, "cannot accept a connection: {error}");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Serves one connection to its end.
+async fn serve(stream: TcpStream, router: Router, phases: Phases) {
+    // Small frames of previews must not wait for each other; if it cannot be set they do.
+    drop(stream.set_nodelay(true));
+    let service = TowerToHyperService::new(router);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = phases.stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = phases.abort.cancelled() => return,
+            }
+        }
+    };
+    if let Err(error) = ended {
+        // Peers go away all the time; that is no failure of ours.
+        tracing::debug!(%error, "a connection ended: {error}");
+    }
+}
+
+/// Tells whether a peer went away before it was accepted.
+fn is_of_the_peer(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+    )
+}

@@ -1,0 +1,104 @@
+//! Why a server does not start.
+
+use std::{io, net::SocketAddr, path::PathBuf};
+
+use outlast_protocol::Problem;
+use outlast_store::{WriteError, sqlite::OpenError};
+
+use crate::config::{Impossible, models::Unusable};
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration cannot be.
+    #[error(transparent)]
+    Impossible(#[from] Impossible),
+    /// The table of model facts cannot be used.
+    #[error(transparent)]
+    Facts(#[from] Unusable),
+    /// Others could reach it, and there is no key of the operator's.
+    #[error("`{0}` can be reached from other machines, and no key is set")]
+    Open(SocketAddr),
+    /// The port is taken, or not ours to take.
+    #[error("cannot listen on `{address}`: {error}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// The model's address is this server.
+    #[error("the model's address `{url}`{} is this server itself", named(.variable))]
+    Itself {
+        /// The address.
+        url: String,
+        /// The variable of other tools that said so, if one did.
+        variable: Option<&'static str>,
+    },
+    /// The upstream cannot be used as it is configured.
+    #[error(transparent)]
+    Upstream(#[from] outlast_model::upstream::BadOptions),
+    /// A file or folder of the data directory cannot be made or read.
+    #[error("`{}`: {error}", path.display())]
+    Data {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The store cannot be opened; another server may have it.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The key cannot be made valid.
+    #[error("the key cannot be stored: {0}")]
+    Key(#[from] Problem),
+}
+
+fn named(variable: &Option<&'static str>) -> String {
+    variable
+        .map(|name| format!(" of {name}"))
+        .unwrap_or_default()
+}
+
+impl StartError {
+    /// Returns what would help, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Open(_) => Some(
+                "set OUTLAST_API_KEY, or listen on a loopback address such as 127.0.0.1:4747"
+                    .to_owned(),
+            ),
+            Self::Listen { error, .. } if error.kind() == io::ErrorKind::AddrInUse => {
+                Some("another server runs there? choose another address with --listen".to_owned())
+            }
+            Self::Itself {
+                variable: Some(name),
+                ..
+            } => Some(format!(
+                "{name} is for clients of this server; unset it for the server, or set \
+                 OUTLAST_UPSTREAM_BASE_URL to where the model is"
+            )),
+            Self::Itself { variable: None, .. } => {
+                Some("set `upstream.base_url` to where the model is, or leave it out".to_owned())
+            }
+            Self::Store(OpenError::Held { holder, .. }) => Some(format!(
+                "one server at a time has a data directory: stop process {holder}, or choose \
+                 another directory with --data-dir"
+            )),
+            Self::Data { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
+                Some("choose a directory of your own with --data-dir".to_owned())
+            }
+            Self::Impossible(_)
+            | Self::Facts(_)
+            | Self::Listen { .. }
+            | Self::Upstream(_)
+            | Self::Data { .. }
+            | Self::Store(_)
+            | Self::Write(_)
+            | Self::Key(_) => None,
+        }
+    }
+}

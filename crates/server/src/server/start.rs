@@ -1,0 +1,256 @@
+//! Starts a server: the port first, then the lock, then everything else.
+
+use std::{
+    fs, io,
+    net::SocketAddr,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use axum::{Router, routing::get};
+use outlast_api::Api;
+use outlast_egress::{Gateway, Routes};
+use outlast_hands::namespace::{self, Namespaces};
+use outlast_harness::Worker;
+use outlast_kernel::{Claims, Kernel, Parts};
+use outlast_model::{Facts as ModelFacts, Model, Scripted, Upstream};
+use outlast_store::sqlite::{self, Sqlite};
+use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    Backend, Facts, Server, StartError, address,
+    connections::{self, Phases},
+    key,
+    late::Late,
+};
+use crate::{OsEntropy, SystemClock, config::Config, models::Reachable, telemetry};
+
+impl Server {
+    /// Starts a server on a data directory.
+    ///
+    /// The port is bound before anything is written, so that a start which cannot succeed leaves
+    /// nothing behind. Must run in a multi-threaded tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration, the port or the data directory is not fit; another server on the same
+    /// directory is named.
+    pub async fn start(config: &Config, data_dir: &Path) -> Result<Self, StartError> {
+        config.check()?;
+        let facts = Arc::new(config.models.load()?);
+        let listener = listen(config).await?;
+        let address = listener.local_addr();
+        let address = address.map_err(|error| StartError::Listen {
+            address: config.server.listen,
+            error,
+        })?;
+        let upstream = upstream(config, address).await?;
+        let backend = Backend::of(&config.upstream, upstream.as_ref().map(Upstream::url));
+        let upstream = upstream.map(|upstream| Arc::new(upstream) as Arc<dyn Model>);
+        let routes = Arc::new(Routes::new(Scripted::new(), upstream));
+        let store = open(config, data_dir, &facts).await?;
+        let hands = Arc::new(hands(data_dir).await?);
+        let (kernel, claims) = kernel(config, &store, &hands).await?;
+        let key = key::admit(&kernel, config.server.api_key.as_ref(), data_dir).await?;
+        let verdict = hands.verdict();
+        let shown = Facts {
+            data_dir: data_dir.to_owned(),
+            backend,
+            isolation: verdict.to_string(),
+            has_sandboxes: verdict.refusal.is_none(),
+            key,
+        };
+        let server = Self {
+            address,
+            facts: shown,
+            data_dir: data_dir.to_owned(),
+            deadline: config.server.shutdown(),
+            kernel,
+            store,
+            hands,
+            phases: Phases::default(),
+            streams: CancellationToken::new(),
+            connections: TaskTracker::new(),
+            requests: TaskTracker::new(),
+            worker: TaskTracker::new(),
+            stop_worker: CancellationToken::new(),
+            failed: CancellationToken::new(),
+        };
+        server.work(config, &routes, &facts, claims);
+        server.serve(listener, routes, facts);
+        address::tell(data_dir, address);
+        Ok(server)
+    }
+
+    /// Starts the loop.
+    fn work(&self, config: &Config, routes: &Arc<Routes>, facts: &Arc<ModelFacts>, claims: Claims) {
+        let model = Gateway::new(self.kernel.clone(), routes.clone(), facts.clone());
+        let worker = Worker::new(outlast_harness::Options {
+            model: Arc::new(model),
+            facts: facts.clone(),
+            retries: config.retries.options(),
+        });
+        let stop = self.stop_worker.clone();
+        self.watch(&self.worker, "the loop", async move {
+            tokio::select! {
+                () = worker.run(claims) => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
+    /// Starts to accept requests.
+    fn serve(&self, listener: TcpListener, routes: Arc<Routes>, facts: Arc<ModelFacts>) {
+        let api = outlast_api::router(Api {
+            kernel: self.kernel.clone(),
+            models: Arc::new(Reachable { routes, facts }),
+            shutdown: self.streams.clone(),
+            tasks: self.requests.clone(),
+            ping: outlast_api::PING,
+        });
+        let own = Router::new().route("/metrics", get(metrics));
+        let router = api.merge(outlast_api::behind_key(&self.kernel, own));
+        let accept = connections::accept(
+            listener,
+            router,
+            self.phases.clone(),
+            self.connections.clone(),
+        );
+        self.watch(&self.connections, "the listener", accept);
+    }
+
+    /// Spawns a task that the server cannot do without.
+    fn watch(
+        &self,
+        owner: &TaskTracker,
+        name: &'static str,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let (failed, stop) = (self.failed.clone(), self.phases.stop.clone());
+        // Told by drop, so that a panic counts too.
+        let guard = Guard { name, failed, stop };
+        owner.spawn(async move {
+            task.await;
+            drop(guard);
+        });
+    }
+}
+
+/// Says that a task ended, however it did.
+struct Guard {
+    name: &'static str,
+    failed: CancellationToken,
+    stop: CancellationToken,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !self.stop.is_cancelled() {
+            tracing::error!("{} ended, the server cannot go on", self.name);
+            self.failed.cancel();
+        }
+    }
+}
+
+/// Binds the port; beyond loopback only with a key that the operator set.
+async fn listen(config: &Config) -> Result<TcpListener, StartError> {
+    let address = config.server.listen;
+    if !address.ip().to_canonical().is_loopback() && config.server.api_key.is_none() {
+        return Err(StartError::Open(address));
+    }
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| StartError::Listen { address, error })
+}
+
+/// Makes the client of the upstream, unless it would lead back here.
+async fn upstream(config: &Config, own: SocketAddr) -> Result<Option<Upstream>, StartError> {
+    let Some(options) = config.upstream.options() else {
+        return Ok(None);
+    };
+    if address::leads_to(&options.base_url, own).await {
+        let fallback = config.upstream.fallback.as_ref();
+        let variable = fallback.and_then(|fallback| fallback.variables.last().copied());
+        return Err(StartError::Itself {
+            url: options.base_url,
+            variable,
+        });
+    }
+    Ok(Some(Upstream::new(options)?))
+}
+
+/// Opens the store, which takes the directory's lock, and what lies beside it.
+async fn open(config: &Config, dir: &Path, facts: &Arc<ModelFacts>) -> Result<Sqlite, StartError> {
+    make(dir)?;
+    let blobs = Arc::new(Late::default());
+    let facts = facts.clone();
+    let opened = Sqlite::open(sqlite::Options {
+        dir: dir.to_owned(),
+        blobs: blobs.clone(),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(OsEntropy),
+        rules: config.kernel.rules(&config.prices),
+        takes_system: Arc::new(move |model| facts.of(model).mid_conversation_system),
+    });
+    let store = opened.await?;
+    let path = dir.join("blobs");
+    let folder = path.clone();
+    let opened = tokio::task::spawn_blocking(move || blobs.open(&folder)).await;
+    opened
+        .map_err(io::Error::other)
+        .flatten()
+        .map_err(|error| StartError::Data { path, error })?;
+    Ok(store)
+}
+
+/// Makes the data directory, closed to other users.
+fn make(dir: &Path) -> Result<(), StartError> {
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir);
+    made.map_err(|error| StartError::Data {
+        path: dir.to_owned(),
+        error,
+    })
+}
+
+async fn hands(dir: &Path) -> Result<Namespaces, StartError> {
+    let dir: PathBuf = dir.join("hands");
+    let made = Namespaces::new(namespace::Options { dir: dir.clone() }).await;
+    made.map_err(|error| StartError::Data { path: dir, error })
+}
+
+async fn kernel(
+    config: &Config,
+    store: &Sqlite,
+    hands: &Arc<Namespaces>,
+) -> Result<(Kernel, Claims), StartError> {
+    let parts = Parts {
+        store: Arc::new(store.clone()),
+        provisioner: hands.clone(),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(OsEntropy),
+        options: outlast_kernel::Options {
+            brains: config.kernel.brains,
+            attempts: config.kernel.attempts,
+            limits: config.hands.limits(),
+            hand_idle: config.hands.idle(),
+            hour_price: config.prices.hour(),
+        },
+    };
+    Ok(Kernel::start(parts).await?)
+}
+
+/// `GET /metrics`, in the text form of Prometheus; empty if nobody installed metrics.
+async fn metrics() -> ([(&'static str, &'static str); 1], String) {
+    let text = telemetry::metrics().map(|handle| {
+        handle.run_upkeep();
+        handle.render()
+    });
+    (
+        [("content-type", "text/plain; version=0.0.4")],
+        text.unwrap_or_default(),
+    )
+}

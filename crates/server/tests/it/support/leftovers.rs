@@ -1,0 +1,83 @@
+//! What a server must not leave behind, and what must stand nowhere.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Returns every place below `dir` that holds one of the needles, but for the file that may.
+pub(crate) fn holding(dir: &Path, needles: &[&str], but: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(path) = open.pop() {
+        let Ok(kind) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        if kind.is_dir() {
+            open.extend(
+                fs::read_dir(&path)
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .map(|at| at.path()),
+            );
+        } else if kind.is_file() && !path.ends_with(but) {
+            let bytes = fs::read(&path).unwrap_or_default();
+            if needles.iter().any(|needle| contains(&bytes, needle)) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn contains(bytes: &[u8], needle: &str) -> bool {
+    bytes
+        .windows(needle.len())
+        .any(|part| part == needle.as_bytes())
+}
+
+/// Returns processes that live on a data directory: their mounts lie in it.
+pub(crate) fn processes(dir: &Path) -> Vec<String> {
+    let dir = dir.to_string_lossy().into_owned();
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().into_string().ok());
+    let pids = pids.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let lives = |pid: &String| {
+        let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo"));
+        mounts.is_ok_and(|mounts| mounts.contains(&dir))
+    };
+    pids.filter(lives).collect()
+}
+
+/// Returns control groups of the hands of a data directory.
+pub(crate) fn groups(dir: &Path) -> Vec<PathBuf> {
+    let hands = fs::read_dir(dir.join("hands"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let names: Vec<_> = hands
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    let names: Vec<_> = names
+        .iter()
+        .filter(|name| name.starts_with("hand_"))
+        .collect();
+    let mut found = Vec::new();
+    let mut open = vec![(PathBuf::from("/sys/fs/cgroup"), 0)];
+    while let Some((path, depth)) = open.pop() {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if names.iter().any(|hand| name.contains(hand.as_str())) {
+            found.push(path);
+        } else if depth < 8 {
+            let below = fs::read_dir(&path).into_iter().flatten().flatten();
+            let dirs = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            open.extend(dirs.map(|entry| (entry.path(), depth + 1)));
+        }
+    }
+    found
+}

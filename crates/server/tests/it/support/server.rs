@@ -1,0 +1,245 @@
+//! A server in this process that proves on drop that it left nothing behind.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use outlast_model::{
+    Scripted,
+    wire::{self, Tape},
+};
+use outlast_protocol::seam::Entropy as _;
+use outlast_server::{
+    Server,
+    client::Client,
+    config::{Config, Environment, Flags, load},
+};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::{net::TcpListener, runtime::Handle, task::JoinHandle, time::timeout};
+
+use super::{DEADLINE, Does as _, leftovers, log, until};
+
+/// A server with a model behind it that asks for a key, the canary.
+///
+/// On drop it ends, and the test fails if a task, a lease, a process, a mount or a control group is
+/// left, or if the canary or the server's own key stands in a log line, a record, a blob, a
+/// workspace, or anything that was given to [`TestServer::note`].
+pub(crate) struct TestServer {
+    server: Option<Server>,
+    client: Option<Client>,
+    dir: TempDir,
+    canary: String,
+    key: String,
+    noted: Mutex<String>,
+    tape: Arc<Tape>,
+    model: JoinHandle<()>,
+    tasks: usize,
+}
+
+/// Returns a configuration on a port of the system's choice, with quick retries.
+pub(crate) fn config(dir: &Path) -> Config {
+    let flags = Flags {
+        data_dir: Some(dir.to_owned()),
+        ..Flags::default()
+    };
+    let mut config = load(&flags, &Environment::default()).unwrap().config;
+    config.server.listen = "127.0.0.1:0".parse().unwrap();
+    config.server.shutdown_seconds = 20;
+    config.retries.first_seconds = 0.01;
+    config
+}
+
+/// Draws a secret that nothing else looks like.
+fn secret(name: &str) -> String {
+    let mut bytes = [0; 16];
+    outlast_server::OsEntropy.fill(&mut bytes);
+    let digits = bytes.map(|byte| format!("{byte:02x}"));
+    format!("{name}-{}", digits.concat())
+}
+
+impl TestServer {
+    /// The model that lies behind the upstream, and so behind the key.
+    pub(crate) const UPSTREAM: &'static str = "behind-the-key";
+
+    pub(crate) async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    pub(crate) async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), change).await
+    }
+
+    pub(crate) async fn start_in(dir: TempDir, change: impl FnOnce(&mut Config)) -> Self {
+        log::install();
+        let (canary, key) = (secret("canary"), secret("clientkey"));
+        let tape = Arc::new(Tape::default());
+        let (url, model) = model(&canary, tape.clone()).await;
+        let tasks = Handle::current().metrics().num_alive_tasks();
+        let mut config = config(dir.path());
+        config.server.api_key = Some(key.clone().into());
+        config.upstream.base_url = Some(url);
+        config.upstream.api_key = Some(canary.clone().into());
+        change(&mut config);
+        let server = Server::start(&config, dir.path()).await.unwrap();
+        let client = Client::new(&server.url(), Some(&SecretString::from(key.clone()))).unwrap();
+        Self {
+            server: Some(server),
+            client: Some(client),
+            dir,
+            canary,
+            key,
+            noted: Mutex::default(),
+            tape,
+            model,
+            tasks,
+        }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        self.client.as_ref().unwrap()
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        self.server.as_ref().unwrap()
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Returns the key that clients send.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Tells how many requests reached the model with the canary as their key.
+    pub(crate) fn asked(&self) -> usize {
+        let captured = self.tape.captured();
+        let has = |name: &str, value: &str| {
+            captured
+                .iter()
+                .filter(|asked| asked.headers.get(name).is_some_and(|v| v == value))
+                .count()
+        };
+        has("x-api-key", &self.canary)
+    }
+
+    /// Keeps what a client saw, to be searched at the end.
+    pub(crate) fn note(&self, seen: impl std::fmt::Display) {
+        self.noted.lock().unwrap().push_str(&seen.to_string());
+    }
+
+    /// Plays events to the end of their turn and returns all events so far.
+    pub(crate) async fn play(&self, session: &str, events: &[Value], turn: usize) -> Vec<Value> {
+        self.client().send(session, events).await;
+        let events = self.client().idle(session, turn).await;
+        for event in &events {
+            self.note(event);
+        }
+        events
+    }
+
+    /// Ends the server and looks for what it left.
+    async fn finish(&mut self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let Some(server) = self.server.take() else {
+            return wrong;
+        };
+        let kernel = server.kernel().clone();
+        let idle = until("leases to be given back", async || {
+            (kernel.turns() == 0).then_some(())
+        });
+        if timeout(DEADLINE, idle).await.is_err() {
+            wrong.push(format!("{} leases are held", kernel.turns()));
+        }
+        drop(self.client.take());
+        if !server.close().await {
+            wrong.push("the server did not end in time".to_owned());
+        }
+        drop(kernel);
+        let alive = || Handle::current().metrics().num_alive_tasks();
+        let ended = async || (alive() <= self.tasks).then_some(());
+        if timeout(DEADLINE, until("tasks to end", ended))
+            .await
+            .is_err()
+        {
+            wrong.push(format!(
+                "{} tasks are left, {} were there before",
+                alive(),
+                self.tasks
+            ));
+        }
+        self.model.abort();
+        wrong
+    }
+
+    /// Looks for processes, mounts, groups and secrets.
+    fn search(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let dir = self.dir.path();
+        let processes = leftovers::processes(dir);
+        if !processes.is_empty() {
+            wrong.push(format!(
+                "processes live on the data directory: {processes:?}"
+            ));
+        }
+        let groups = leftovers::groups(dir);
+        if !groups.is_empty() {
+            wrong.push(format!("control groups are left: {groups:?}"));
+        }
+        let needles = [self.canary.as_str(), self.key.as_str()];
+        for path in leftovers::holding(dir, &needles, "local.key") {
+            wrong.push(format!("a secret stands in {}", path.display()));
+        }
+        let noted = self.noted.lock().unwrap();
+        for (name, text) in [
+            ("what clients saw", noted.as_str()),
+            ("the log", &log::lines()),
+        ] {
+            if let Some(line) = text
+                .lines()
+                .find(|line| needles.iter().any(|n| line.contains(n)))
+            {
+                wrong.push(format!("a secret stands in {name}: {line}"));
+            }
+        }
+        wrong
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            return;
+        }
+        let mut wrong = tokio::task::block_in_place(|| Handle::current().block_on(self.finish()));
+        wrong.extend(self.search());
+        assert!(
+            wrong.is_empty(),
+            "the server left something behind: {wrong:#?}"
+        );
+    }
+}
+
+/// Serves the scripted model to whoever has the key.
+async fn model(key: &str, tape: Arc<Tape>) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let key = SecretString::from(key.to_owned());
+    assert!(!key.expose_secret().is_empty());
+    let options = wire::Options {
+        key: Some(key),
+        recorder: Some(tape),
+    };
+    let router = wire::router(Arc::new(Scripted::new()), options);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "ended by the server that it belongs to"
+    )]
+    let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    (url, task)
+}
