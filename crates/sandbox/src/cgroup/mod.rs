@@ -9,6 +9,7 @@ mod v2;
 
 use std::{
     fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -16,9 +17,13 @@ use std::{
 use rustix::{
     process::Pid,
     thread::{Timespec, nanosleep},
+    time::{ClockId, clock_gettime},
 };
 
 use crate::{Cgroups, Limits};
+
+/// Begins the name of every group of a sandbox.
+const PREFIX: &str = "outlast-box-";
 
 /// How often limits struck since a sandbox was started.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -43,10 +48,12 @@ pub(crate) enum Controllers {
 impl Controllers {
     /// Finds out by making a group and removing it.
     pub(crate) fn detect() -> Self {
-        match find::Host::read(Path::new("/proc/self")) {
+        let found = match find::Host::read(Path::new("/proc/self")) {
             Ok(host) => Self::choose(&host),
             Err(error) => Self::None(format!("/proc/self/cgroup cannot be read: {error}")),
-        }
+        };
+        found.parents().iter().for_each(|parent| sweep(parent));
+        found
     }
 
     /// Prefers what can bound memory and processes.
@@ -78,7 +85,7 @@ impl Controllers {
 
     /// Makes the group `name` with its bounds.
     pub(crate) fn create(&self, name: &str, limits: &Limits) -> io::Result<Group> {
-        let name = format!("outlast-{name}");
+        let name = format!("{PREFIX}{name}");
         match self {
             Self::V1(found) => found.create(&name, limits),
             Self::V2(found) => found.create(&name, limits),
@@ -88,17 +95,42 @@ impl Controllers {
 
     /// Removes what a dead server left of the group `name`.
     pub(crate) fn remove_leftover(&self, name: &str) {
-        let name = format!("outlast-{name}");
-        let folders = match self {
-            Self::V1(found) => found.folders(&name),
-            Self::V2(found) => vec![found.folder.join(&name)],
-            Self::None(_) => Vec::new(),
-        };
+        let name = format!("{PREFIX}{name}");
+        let folders = self
+            .parents()
+            .iter()
+            .map(|parent| parent.join(&name))
+            .collect();
         Group {
             folders,
             ..Group::default()
         }
         .remove();
+    }
+
+    /// Returns the folders that groups are made in.
+    fn parents(&self) -> Vec<PathBuf> {
+        match self {
+            Self::V1(found) => found.folders(),
+            Self::V2(found) => vec![found.folder.clone()],
+            Self::None(_) => Vec::new(),
+        }
+    }
+}
+
+/// Removes groups whose server died without removing them: empty, and not of this minute, since
+/// another server may just have made one for a process that is not in it yet.
+fn sweep(parent: &Path) {
+    let now = clock_gettime(ClockId::Realtime).tv_sec;
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let old = entry
+            .metadata()
+            .is_ok_and(|metadata| metadata.ctime() + 60 < now);
+        if ours && old {
+            // Fails for a group in use, which is why it is tried.
+            drop(fs::remove_dir(entry.path()));
+        }
     }
 }
 
@@ -151,7 +183,7 @@ fn most_pids(limits: &Limits) -> u64 {
 pub(crate) fn trial() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("outlast-trial-{}-{number}", std::process::id())
+    format!("trial-{}-{number}", std::process::id())
 }
 
 /// Removes one group, waiting a little for the kernel to let go of the last process.

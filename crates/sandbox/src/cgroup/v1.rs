@@ -44,11 +44,11 @@ impl Hierarchies {
             .collect()
     }
 
-    /// Returns the folders of the group `name`.
-    pub(super) fn folders(&self, name: &str) -> Vec<PathBuf> {
+    /// Returns the folders that groups are made in.
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
         self.found
             .iter()
-            .map(|(_, folder)| folder.join(name))
+            .map(|(_, folder)| folder.clone())
             .collect()
     }
 
@@ -75,7 +75,7 @@ impl Hierarchies {
 
 /// Makes a group below `folder` and removes it.
 fn attempt(folder: PathBuf) -> io::Result<PathBuf> {
-    let trial = folder.join(super::trial());
+    let trial = folder.join(format!("{}{}", super::PREFIX, super::trial()));
     make(&trial)?;
     fs::remove_dir(&trial)?;
     Ok(folder)

@@ -11,6 +11,9 @@ use crate::Limits;
 /// The controllers that bound a sandbox.
 const WANTED: [&str; 3] = ["memory", "pids", "cpu"];
 
+/// Where the server itself goes, because an inner group holds no processes.
+const LEAF: &str = "outlast-server";
+
 /// The period of the processor quota, in microseconds.
 const PERIOD: u64 = 100_000;
 
@@ -25,7 +28,10 @@ impl Parent {
     /// Returns a group to make groups in: the server's own if it is alone there, as a service is;
     /// else, as root, one at the top.
     pub(super) fn usable(host: &Host) -> Result<Self, String> {
-        let (top, own) = host.v2().ok_or("not mounted")?;
+        let (top, mut own) = host.v2().ok_or("not mounted")?;
+        if own.ends_with(LEAF) {
+            own.pop();
+        }
         Self::at(&own, &own).or_else(|first| {
             let apart = top.join("outlast");
             Self::at(&top, &apart).map_err(|second| {
@@ -46,7 +52,7 @@ impl Parent {
                 fs::create_dir_all(folder)?;
                 hand_down(folder, &controllers)?;
             }
-            let trial = folder.join(super::trial());
+            let trial = folder.join(format!("{}{}", super::PREFIX, super::trial()));
             make(&trial)?;
             fs::remove_dir(trial)
         };
@@ -116,8 +122,9 @@ fn leave_alone(group: &Path) -> io::Result<()> {
     if members.lines().any(|member| member != own) {
         return Err(io::Error::other("it holds other processes too"));
     }
-    let leaf = group.join("outlast-server");
-    make(&leaf)?;
+    let leaf = group.join(LEAF);
+    // It is there if this process moved before.
+    fs::create_dir_all(&leaf)?;
     fs::write(leaf.join("cgroup.procs"), own)
 }
 
@@ -168,7 +175,17 @@ mod tests {
         let own = group("memory pids", "1\n");
         let reason = Parent::at(own.path(), own.path()).unwrap_err();
         assert_eq!(reason, "it holds other processes too");
-        assert!(!own.path().join("outlast-server").exists());
+        assert!(!own.path().join(LEAF).exists());
+    }
+
+    #[test]
+    fn only_old_empty_groups_of_ours_are_swept() {
+        let own = group("memory pids", "");
+        for name in ["outlast-box-new", "other"] {
+            fs::create_dir(own.path().join(name)).unwrap();
+        }
+        super::super::sweep(own.path());
+        assert!(own.path().join("outlast-box-new").exists() && own.path().join("other").exists());
     }
 
     #[test]
