@@ -43,9 +43,10 @@ impl Retries {
         let (kind, after) = match error {
             Error::Retry { kind, after, .. } => (named(*kind), Some(*after)),
             Error::Billing { .. } => (ErrorKind::Billing, None),
-            Error::Overflow { .. } | Error::Refused { .. } | Error::Fatal { .. } => {
-                (ErrorKind::ModelRequestFailed, None)
-            }
+            Error::Overflow { .. }
+            | Error::NoModel { .. }
+            | Error::Refused { .. }
+            | Error::Fatal { .. } => (ErrorKind::ModelRequestFailed, None),
         };
         let then = match after {
             Some(after) if done < self.most => {
@@ -53,6 +54,8 @@ impl Retries {
                 Then::Retry(now.after(wait))
             }
             Some(_) => Then::Exhausted,
+            // The session's model never changes: no later turn could do better.
+            None if matches!(error, Error::NoModel { .. }) => Then::Terminal,
             None => Then::Exhausted,
         };
         told(kind, &error.to_string(), then)

@@ -43,7 +43,13 @@ pub enum Error {
         /// Words for a person.
         message: String,
     },
-    /// The upstream refused this request (400, 404, 422 ...); the same one never succeeds.
+    /// The upstream has no such model (404); no request for it ever succeeds.
+    #[error("{message}")]
+    NoModel {
+        /// Words for a person.
+        message: String,
+    },
+    /// The upstream refused this request (400, 422 ...); the same one never succeeds.
     #[error("{message}")]
     Refused {
         /// Words for a person.
@@ -157,6 +163,7 @@ impl Failure {
         };
         match (self.verdict(), self.should_retry) {
             (Verdict::Fatal, _) => Error::Fatal { message },
+            (Verdict::NoModel, _) => Error::NoModel { message },
             (Verdict::Retry(_) | Verdict::Refused, Some(false)) | (Verdict::Refused, None) => {
                 Error::Refused { message }
             }
@@ -180,9 +187,8 @@ impl Failure {
             Some("overloaded_error") => Some(Verdict::Retry(RetryKind::Overloaded)),
             Some("rate_limit_error") => Some(Verdict::Retry(RetryKind::RateLimited)),
             Some("authentication_error" | "permission_error") => Some(Verdict::Fatal),
-            Some("invalid_request_error" | "not_found_error" | "request_too_large") => {
-                Some(Verdict::Refused)
-            }
+            Some("not_found_error") => Some(Verdict::NoModel),
+            Some("invalid_request_error" | "request_too_large") => Some(Verdict::Refused),
             _ => None,
         };
         match self.status {
@@ -190,10 +196,19 @@ impl Failure {
             Some(429) => Verdict::Retry(RetryKind::RateLimited),
             Some(401 | 403) => Verdict::Fatal,
             Some(408 | 409 | 425) => Verdict::Retry(RetryKind::Failed),
+            // A 404 without the API's own word is a wrong address, which can be mended.
+            Some(404) => match by_kind {
+                Some(Verdict::NoModel) => Verdict::NoModel,
+                Some(Verdict::Retry(_) | Verdict::Refused | Verdict::Fatal) | None => {
+                    Verdict::Refused
+                }
+            },
             Some(300..=499 | 501 | 505) => Verdict::Refused,
             Some(500..=599) => match by_kind {
                 Some(Verdict::Retry(kind)) => Verdict::Retry(kind),
-                Some(Verdict::Fatal | Verdict::Refused) | None => Verdict::Retry(RetryKind::Failed),
+                Some(Verdict::Fatal | Verdict::NoModel | Verdict::Refused) | None => {
+                    Verdict::Retry(RetryKind::Failed)
+                }
             },
             Some(_) | None => by_kind.unwrap_or(Verdict::Retry(RetryKind::Failed)),
         }
@@ -223,6 +238,7 @@ impl Failure {
 enum Verdict {
     Retry(RetryKind),
     Refused,
+    NoModel,
     Fatal,
 }
 

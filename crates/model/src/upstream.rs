@@ -267,6 +267,9 @@ impl Upstream {
             Error::Billing { message } => Error::Billing {
                 message: self.scrub(&message),
             },
+            Error::NoModel { message } => Error::NoModel {
+                message: self.scrub(&message),
+            },
             Error::Refused { message } => Error::Refused {
                 message: self.scrub(&message),
             },

@@ -188,8 +188,18 @@ impl Whole {
     }
 
     /// Adds blocks to the last message of that role, or begins a new one.
+    ///
+    /// An operator's turn stands directly before the assistant's: what the user says after it, but
+    /// before an answer, goes in front.
     fn extend(&mut self, role: Role, blocks: Vec<Box<RawValue>>) {
-        match self.messages.last_mut() {
+        let behind = self
+            .messages
+            .iter()
+            .rev()
+            .take_while(|last| last.role == Role::System)
+            .count();
+        let skip = if role == Role::User { behind } else { 0 };
+        match self.messages.iter_mut().rev().nth(skip) {
             Some(last) if last.role == role => last.content.extend(blocks),
             _ => self.messages.push(Message {
                 role,

@@ -30,7 +30,7 @@ use rustix::{
 use serde_json::value::RawValue;
 
 use crate::{
-    frame::{Answer, Decoder, FromInit, Settings, ToInit, VERSION, encode},
+    frame::{Answer, Decoder, Ended, FromInit, Settings, ToInit, VERSION, encode},
     tools,
 };
 use memory::Watch;
@@ -43,6 +43,13 @@ use workers::Workers;
 struct Settled {
     id: String,
     answer: Answer,
+}
+
+impl Settled {
+    /// Tells whether somebody stopped the call.
+    fn was_interrupted(&self) -> bool {
+        self.answer.ended == Ended::Interrupted
+    }
 }
 
 /// Returns the time since the machine was started; it never goes backwards.

@@ -49,25 +49,14 @@ fn stat(pid: Pid, text: &str) -> Option<Process> {
     })
 }
 
-/// Which processes of a shell to end.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Scope {
-    /// The shell and its whole session.
-    Session,
-    /// Only what the shell started, below it.
-    Children,
-}
-
-/// Kills processes of the shell's session, again until no new one turns up.
+/// Kills a shell and its whole session, again until no new one turns up.
 ///
 /// What left the session by `setsid` stays: it was meant to, and ends with the sandbox.
-pub(super) fn kill_session(shell: Pid, scope: Scope) {
-    if scope == Scope::Session {
-        // One call reaches the whole group at once, so nothing can fork away from it.
-        let _ = kill_process_group(shell, Signal::KILL);
-    }
+pub(super) fn kill_session(shell: Pid) {
+    // One call reaches the whole group at once, so nothing can fork away from it.
+    let _ = kill_process_group(shell, Signal::KILL);
     for _ in 0..20 {
-        let found = members(shell, scope);
+        let found = members(shell);
         if found.is_empty() {
             return;
         }
@@ -99,15 +88,12 @@ pub(super) fn make_room(pids: u32) {
 }
 
 /// Returns the living processes of a shell's session and those below it.
-fn members(shell: Pid, scope: Scope) -> Vec<Process> {
+fn members(shell: Pid) -> Vec<Process> {
     let id = shell.as_raw_nonzero().get();
     all()
         .into_iter()
         .filter(|process| process.alive)
-        .filter(|process| match scope {
-            Scope::Session => process.session == id || process.parent == id,
-            Scope::Children => process.session == id && process.pid != shell,
-        })
+        .filter(|process| process.session == id || process.parent == id)
         .collect()
 }
 

@@ -9,10 +9,7 @@ use rustix::{
     process::{Pid, WaitStatus},
 };
 
-use super::{
-    Settled,
-    processes::{Scope, kill_session},
-};
+use super::{Settled, processes::kill_session};
 use crate::{
     frame::{Answer, Ended, Settings},
     input::Fields,
@@ -23,7 +20,7 @@ use live::{Live, Running};
 /// How long a command may run if the call does not say.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(120);
 
-/// How long a command may take to end once everything it started was killed.
+/// How long a shell may take to end once it was killed.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// A call that waits for its turn.
@@ -114,7 +111,9 @@ impl Shell {
         if let State::Alive(live) = &mut self.state
             && live.interrupt(id, now + GRACE)
         {
-            kill_session(live.pid(), Scope::Children);
+            // The shell goes too: killing only what it waits for would let it go on with the rest
+            // of a command that nobody wants any more.
+            kill_session(live.pid());
         }
         None
     }
@@ -166,9 +165,14 @@ impl Shell {
         loop {
             if let State::Alive(live) = &mut self.state {
                 let (settled, broken) = live.advance(now);
+                let wanted = settled.as_ref().is_some_and(Settled::was_interrupted);
                 over.extend(settled);
                 if let Some(why) = broken {
-                    self.state = State::Broken(why);
+                    self.state = if wanted {
+                        State::Fresh
+                    } else {
+                        State::Broken(why)
+                    };
                 }
             }
             if self.is_busy() {
@@ -216,7 +220,7 @@ impl Shell {
     /// Ends the shell and what it started, and makes a new one.
     fn restart(&mut self) -> Result<(), String> {
         if let State::Alive(live) = &self.state {
-            kill_session(live.pid(), Scope::Session);
+            kill_session(live.pid());
         }
         // What left the session lives on, unless it leaves no room for a new shell.
         super::processes::make_room(self.pids);

@@ -19,6 +19,7 @@ fn kind(error: &Error) -> Option<RetryKind> {
         Error::Retry { kind, .. } => Some(*kind),
         Error::Overflow { .. }
         | Error::Billing { .. }
+        | Error::NoModel { .. }
         | Error::Refused { .. }
         | Error::Fatal { .. } => None,
     }
@@ -45,12 +46,13 @@ pub(super) async fn come_in_every_class(model: Arc<dyn Model>) {
         Error::Retry { .. } => "retry",
         Error::Overflow { .. } => "overflow",
         Error::Billing { .. } => "billing",
+        Error::NoModel { .. } => "no model",
         Error::Refused { .. } => "refused",
         Error::Fatal { .. } => "fatal",
     };
     for (status, expected) in [
         (400, "refused"),
-        (404, "refused"),
+        (404, "no model"),
         (401, "fatal"),
         (403, "fatal"),
         (402, "billing"),

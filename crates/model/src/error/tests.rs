@@ -18,6 +18,7 @@ fn class(error: &Error) -> &'static str {
         },
         Error::Overflow { .. } => "overflow",
         Error::Billing { .. } => "billing",
+        Error::NoModel { .. } => "no model",
         Error::Refused { .. } => "refused",
         Error::Fatal { .. } => "fatal",
     }
@@ -60,7 +61,8 @@ fn refusals_are_not() {
             "max_tokens: Field required",
             "refused",
         ),
-        (404, "not_found_error", "model: x", "refused"),
+        (404, "not_found_error", "model: x", "no model"),
+        (404, "nginx", "404 Not Found", "refused"),
         (401, "authentication_error", "invalid x-api-key", "fatal"),
         (403, "permission_error", "no", "fatal"),
         (402, "billing_error", "pay", "billing"),

@@ -72,6 +72,7 @@ fn rejection(error: Error) -> Rejection {
             RetryKind::Failed => (500, "api_error"),
         },
         Error::Overflow { .. } | Error::Refused { .. } => (400, "invalid_request_error"),
+        Error::NoModel { .. } => (404, "not_found_error"),
         Error::Billing { .. } => (402, "billing_error"),
         Error::Fatal { .. } => (403, "permission_error"),
     };

@@ -153,6 +153,33 @@ fn an_operators_turn_waits_for_the_results_before_it() {
 }
 
 #[test]
+fn an_operators_turn_stays_before_the_answer() {
+    let system = |event| {
+        record(
+            Kind::SystemMessage,
+            event,
+            &json!({"content": [{"type": "text", "text": "s"}]}),
+        )
+    };
+    let log = [
+        user(1, "a"),
+        system(2),
+        user(3, "b"),
+        system(4),
+        response(&[], "ok"),
+        user(5, "c"),
+    ];
+    let messages = messages(&log);
+    let roles: Vec<_> = messages
+        .iter()
+        .map(|message| message["role"].clone())
+        .collect();
+    assert_eq!(roles, ["user", "system", "assistant", "user"]);
+    assert_eq!(messages[0]["content"].as_array().unwrap().len(), 2);
+    assert_eq!(messages[1]["content"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn an_input_that_was_read_ahead_is_not_read_twice() {
     let arrival = Record {
         kind: Kind::ArrivedMessage,

@@ -21,7 +21,7 @@ use super::{
     super::{
         Settled,
         pipe::{self, Outbox, ReadEnd, read_some},
-        processes::{Scope, is_crowded, kill_session},
+        processes::{is_crowded, kill_session},
         tail::Tail,
     },
     Interest, why,
@@ -58,7 +58,7 @@ pub(super) struct Running {
     serial: u64,
     limit: Duration,
     deadline: Duration,
-    /// When the shell is killed because an interrupt did not help.
+    /// Until when a shell that was killed for an interrupt may take to end.
     patience: Option<Duration>,
     /// What the memory limit did.
     struck: Option<String>,
@@ -205,10 +205,10 @@ impl Live {
         };
         if now >= running.next_deadline() {
             let why = match running.patience {
-                Some(_) => "a command did not stop when it was interrupted".to_owned(),
+                Some(_) => "a command was interrupted".to_owned(),
                 None => format!("a command timed out after {} ms", running.limit.as_millis()),
             };
-            kill_session(self.pid, Scope::Session);
+            kill_session(self.pid);
             return (self.broken(&why), Some(why));
         }
         (None, None)
@@ -301,9 +301,13 @@ impl Live {
             .struck
             .map(|words| format!("{words}\n"))
             .unwrap_or_default();
-        let words = format!(
-            "{struck}[bash: {why}; the session is terminated, call bash with restart: true]"
-        );
+        let words = if ended == Ended::Interrupted {
+            "[interrupted; the next call gets a new shell in /workspace]".to_owned()
+        } else {
+            format!(
+                "{struck}[bash: {why}; the session is terminated, call bash with restart: true]"
+            )
+        };
         Some(Settled {
             id: running.id,
             answer: with(output, &words, ended),
