@@ -18,7 +18,14 @@ use outlast_protocol::{
 };
 use serde_json::Value;
 
-use crate::{app::Shared, auth, failure::Failure, observe, once::Attempt};
+use crate::{
+    app::Shared,
+    auth,
+    connection::Connection,
+    failure::Failure,
+    observe,
+    once::{Attempt, Sending},
+};
 
 /// How much of a body that is too large is read and thrown away before the answer.
 ///
@@ -143,7 +150,7 @@ pub(crate) struct Submission {
     /// The body, `{}` if it was empty.
     pub(crate) body: Value,
     /// What a repeat of it would look like.
-    pub(crate) attempt: Option<Attempt>,
+    pub(crate) attempt: Option<Sending>,
 }
 
 impl Submission {
@@ -166,7 +173,10 @@ impl FromRequest<Shared> for Submission {
         Ok(Self {
             by,
             body: read::body(&bytes)?,
-            attempt,
+            attempt: attempt.map(|attempt| Sending {
+                attempt,
+                over: parts.extensions.get::<Connection>().cloned(),
+            }),
         })
     }
 }

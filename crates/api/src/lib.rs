@@ -10,6 +10,7 @@ mod agents;
 mod answer;
 mod app;
 mod auth;
+mod connection;
 mod environments;
 mod events;
 mod extract;
@@ -27,5 +28,6 @@ mod stream;
 mod threads;
 
 pub use app::{Api, PING};
+pub use connection::Connection;
 pub use metric_definitions::describe;
 pub use router::{behind_key, router};

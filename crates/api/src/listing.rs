@@ -68,14 +68,14 @@ impl Page {
     }
 
     /// Returns the entry behind which to read, in the direction of [`Page::way`].
-    pub(crate) fn after(&self) -> Option<(Micros, &str)> {
+    pub(crate) fn after(&self) -> Option<(Micros, String)> {
         let place = self.cursor.as_ref()?;
-        let Some(id) = place.id.strip_suffix(INCLUSIVE) else {
-            return Some((Micros(place.at), &place.id));
+        let id = match (place.id.strip_suffix(INCLUSIVE), self.way()) {
+            (None, _) => place.id.clone(),
+            (Some(id), Way::Forwards) => neighbour(id, b'0', b'z', previous),
+            (Some(id), Way::Backwards) => neighbour(id, b'z', b'0', following),
         };
-        // One microsecond back, so that the entry itself is met again.
-        let step = if self.way() == Way::Backwards { 1 } else { -1 };
-        Some((Micros(place.at.saturating_add(step)), id))
+        Some((Micros(place.at), id))
     }
 
     /// Puts what was read into the order of the list.
@@ -128,5 +128,55 @@ impl Page {
         self.cursor
             .as_ref()
             .is_some_and(|place| place.side == Side::Prev)
+    }
+}
+
+/// Returns the id next to `id`: its last digit moved one on, with a carry past `end` to `start`.
+fn neighbour(id: &str, end: u8, start: u8, step: fn(u8) -> u8) -> String {
+    let mut digits = id.as_bytes().to_vec();
+    for digit in digits.iter_mut().rev() {
+        if *digit != end {
+            *digit = step(*digit);
+            break;
+        }
+        *digit = start;
+    }
+    String::from_utf8(digits).unwrap_or_default()
+}
+
+/// Returns the base62 digit before one that is not the first.
+fn previous(digit: u8) -> u8 {
+    match digit {
+        b'A' => b'9',
+        b'a' => b'Z',
+        digit => digit.saturating_sub(1),
+    }
+}
+
+/// Returns the base62 digit behind one that is not the last.
+fn following(digit: u8) -> u8 {
+    match digit {
+        b'9' => b'A',
+        b'Z' => b'a',
+        digit => digit.saturating_add(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_of_an_id_are_the_next_ones_in_order() {
+        for (low, high) in [
+            ("x_10", "x_11"),
+            ("x_19", "x_1A"),
+            ("x_1Z", "x_1a"),
+            ("x_1zz", "x_200"),
+        ] {
+            assert_eq!(neighbour(low, b'z', b'0', following), high);
+            assert_eq!(neighbour(high, b'0', b'z', previous), low);
+            assert!(low < high);
+        }
     }
 }

@@ -4,8 +4,10 @@
 //! for a day. Without one, a request with `x-stainless-retry-count` above 0 repeats the one with
 //! the same bytes that was accepted in the last ten minutes with a lower count, unless the answer
 //! of that one is known to have been written out, or an attempt with count 0 and the same bytes
-//! came since: then it belongs to another chain of attempts. The receipt stands in the transaction
-//! that accepted the request. A repeat that meets its original at work waits for it. A request
+//! came since: then it belongs to another chain of attempts. An answer that was handed to the
+//! kernel may still be lost on its way, and a connection that breaks right behind it says so: it
+//! counts as written out once its connection has outlived it for a moment. The receipt stands in
+//! the transaction that accepted the request. A repeat that meets its original at work waits for it. A request
 //! that was refused left nothing behind, so a repeat of it is judged anew.
 
 mod attempt;
@@ -31,11 +33,18 @@ use crate::{
     Api,
     answer::{self, Answer},
     app::App,
+    connection::Connection,
     events, failure, metric_definitions as figures,
 };
 
 /// How long a request without a key can be repeated.
 const RETRIED: Duration = Duration::from_secs(10 * 60);
+
+/// How long a connection must outlive an answer for it to count as written out.
+///
+/// A client that lost its answer has lost its connection too, and one that tries again on a new one
+/// waits half a second before.
+const OUTLIVED: Duration = Duration::from_secs(1);
 
 /// How long an `Idempotency-Key` answers.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -45,6 +54,13 @@ const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) struct Once {
     flights: Arc<Flights>,
     marks: Arc<Marks>,
+}
+
+/// An attempt, and the connection that it came over, where that is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Sending {
+    pub(crate) attempt: Attempt,
+    pub(crate) over: Option<Connection>,
 }
 
 /// How the answer of an accepted request is made again from its receipt.
@@ -74,23 +90,23 @@ impl App {
     /// transaction that accepts the request, and returns the body of the answer.
     pub(crate) async fn once<W>(
         &self,
-        attempt: Option<Attempt>,
+        sending: Option<Sending>,
         form: Form,
         work: impl FnOnce(Option<Ticket>) -> W + Send + 'static,
     ) -> Answer
     where
         W: Future<Output = Result<String, Problem>> + Send + 'static,
     {
-        let Some(attempt) = attempt else {
+        let Some(Sending { attempt, over }) = sending else {
             return Ok(answer::json(work(None).await?));
         };
         let flight = match self.board(&attempt).await? {
-            Boarded::Landed(body) => return Ok(self.replay(&attempt, body)),
+            Boarded::Landed(body) => return Ok(self.replay(&attempt, over, body)),
             Boarded::First(flight) => flight,
         };
         if let Some(body) = self.earlier(&attempt, &flight, form).await? {
             flight.land(&body);
-            return Ok(self.replay(&attempt, body));
+            return Ok(self.replay(&attempt, over, body));
         }
         let ticket = attempt.ticket(self.kernel.now());
         let work = work(Some(ticket));
@@ -101,7 +117,7 @@ impl App {
         };
         let handle = self.tasks.spawn(flying.in_current_span());
         let body = handle.await.map_err(|fault| failure::internal(&fault))??;
-        Ok(self.written(&attempt, body))
+        Ok(self.written(&attempt, over, body))
     }
 
     /// Waits for the original, if it is at work; else becomes the one that is.
@@ -152,20 +168,33 @@ impl App {
         }
     }
 
-    fn replay(&self, attempt: &Attempt, body: String) -> Response {
+    fn replay(&self, attempt: &Attempt, over: Option<Connection>, body: String) -> Response {
         figures::replayed();
-        self.written(attempt, body)
+        self.written(attempt, over, body)
     }
 
-    /// Makes the response, and marks its receipt once the whole of it was taken to be written.
-    fn written(&self, attempt: &Attempt, body: String) -> Response {
+    /// Makes the response, and marks its receipt once the whole of it was taken to be written, and
+    /// its connection did not break right afterwards.
+    fn written(&self, attempt: &Attempt, over: Option<Connection>, body: String) -> Response {
         if let Chain::Key { .. } = attempt.chain {
             return answer::json(body);
         }
         let (marks, fingerprint) = (self.once.marks.clone(), attempt.fingerprint);
         let length = body.len();
+        let (tasks, shutdown) = (self.tasks.clone(), self.shutdown.clone());
         let whole = futures::stream::once(async move {
-            marks.add(fingerprint);
+            match over {
+                None => marks.add(fingerprint),
+                Some(connection) => drop(tasks.spawn(async move {
+                    tokio::select! {
+                        biased;
+                        () = shutdown.cancelled() => {}
+                        () = connection.ended() => return,
+                        () = tokio::time::sleep(OUTLIVED) => {}
+                    }
+                    marks.add(fingerprint);
+                })),
+            }
             Ok::<_, std::convert::Infallible>(Bytes::from(body))
         });
         let mut response = answer::json(Body::from_stream(whole));

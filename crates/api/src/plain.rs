@@ -130,7 +130,7 @@ impl App {
             created_lte: created.lte,
             archived,
             order: page.way(),
-            after: page.after().map(|(at, id)| (at, id.to_owned())),
+            after: page.after(),
             limit: page.limit,
         };
         let found = self.kernel.resources().list(&query).await;

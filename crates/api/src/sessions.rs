@@ -183,7 +183,7 @@ fn filters(
         order: page.way(),
         after: page
             .after()
-            .and_then(|(at, id)| Some((at, SessionId::parse(id)?))),
+            .and_then(|(at, id)| Some((at, SessionId::parse(&id)?))),
         limit: page.limit,
     }))
 }

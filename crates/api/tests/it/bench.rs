@@ -18,7 +18,7 @@ use tokio::{sync::Mutex, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt as _;
 
-use crate::redact::redact;
+use crate::{reader::Reader, redact::redact};
 
 /// The key of most requests.
 pub(crate) const KEY: &str = "sk-outlast-test";
@@ -34,6 +34,7 @@ pub(crate) struct Bench {
     pub(crate) store: Arc<Faulty<Memory>>,
     pub(crate) shutdown: CancellationToken,
     pub(crate) tasks: TaskTracker,
+    step: Duration,
     claims: Mutex<Claims>,
 }
 
@@ -98,6 +99,8 @@ pub(crate) struct Setup {
     pub(crate) brains: usize,
     pub(crate) ping: Duration,
     pub(crate) seed: u64,
+    /// How far the clock goes on with every request.
+    pub(crate) step: Duration,
 }
 
 impl Default for Setup {
@@ -106,6 +109,7 @@ impl Default for Setup {
             brains: 4,
             ping: Duration::from_secs(15),
             seed: 1,
+            step: Duration::from_millis(1),
         }
     }
 }
@@ -120,6 +124,17 @@ impl Bench {
         let entropy = Arc::new(Seeded::new(setup.seed));
         let memory = Memory::new(clock.clone(), entropy.clone());
         let store = Arc::new(Faulty::new(memory));
+        Self::over(setup, store, clock).await
+    }
+
+    /// Starts on a store that was there before, as after a restart.
+    pub(crate) async fn over(
+        setup: Setup,
+        store: Arc<Faulty<Memory>>,
+        clock: Arc<ManualClock>,
+    ) -> Self {
+        // Not that of the store: both draw ids.
+        let entropy = Arc::new(Seeded::new(setup.seed + 1_000_000));
         let options = Options {
             brains: setup.brains,
             attempts: 3,
@@ -151,13 +166,14 @@ impl Bench {
             store,
             shutdown,
             tasks,
+            step: setup.step,
             claims: Mutex::new(claims),
         }
     }
 
     /// Sends a request as it is.
     pub(crate) async fn raw(&self, request: Request<Body>) -> Response {
-        self.clock.advance(Duration::from_millis(1));
+        self.clock.advance(self.step);
         self.router.clone().oneshot(request).await.unwrap()
     }
 
@@ -218,6 +234,21 @@ impl Bench {
             .await
             .ok();
         id(&sent["data"][0])
+    }
+
+    /// Opens a stream.
+    pub(crate) async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Reader {
+        let response = self.raw(request(Method::GET, path, headers, "")).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        Reader::new(response)
+    }
+
+    /// Follows a session, from behind a position or from its head on.
+    pub(crate) async fn follow(&self, session: &str, from: Option<u64>) -> Reader {
+        let from = from.map(|from| from.to_string());
+        let headers: Vec<_> = from.iter().map(|from| ("last-event-id", &**from)).collect();
+        self.open(&format!("/v1/sessions/{session}/events/stream"), &headers)
+            .await
     }
 
     /// Lists all events of a session, oldest first.

@@ -10,6 +10,7 @@ mod limits;
 mod once;
 mod paging;
 mod previews;
+mod reader;
 mod redact;
 mod sessions;
 mod sockets;
