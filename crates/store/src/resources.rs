@@ -64,6 +64,9 @@ pub trait Resources: Debug + Send + Sync {
     ) -> Result<Option<Receipt>, ReadError>;
 
     /// Notes that an answer was written out whole, so that no retry of it is to be expected.
+    ///
+    /// It costs no sync of its own where it can go along with another write, so it may take some
+    /// hundredths of a second.
     async fn written_out(&self, fingerprint: [u8; 32]) -> Result<(), WriteError>;
 
     /// Drops receipts older than `before`.

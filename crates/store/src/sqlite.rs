@@ -30,6 +30,7 @@ use std::{
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     thread::JoinHandle,
+    time::Duration,
 };
 
 use outlast_blobs::Blobs;
@@ -54,6 +55,9 @@ use crate::{WriteError, bodies::Bodies};
 
 /// Name of the database file in the data directory.
 const FILE: &str = "outlast.db";
+
+/// How long closing waits for bodies that nobody wants any more.
+const TIDY: Duration = Duration::from_secs(5);
 
 /// How a store is opened.
 #[derive(Clone)]
@@ -188,7 +192,7 @@ impl Sqlite {
             path: dir.clone(),
             error,
         };
-        std::fs::create_dir_all(&dir).map_err(io)?;
+        connect::directory(&dir).map_err(io)?;
         let lock = Lock::take(&dir)?;
         let path = dir.join(FILE);
         let connection = connect::writer(&path)?;
@@ -234,7 +238,8 @@ impl Sqlite {
         self.queue.close();
         self.readers.close();
         self.room.tasks.close();
-        self.room.tasks.wait().await;
+        // Bodies on their way belong to appends that were refused just now.
+        drop(tokio::time::timeout(TIDY, self.room.tasks.wait()).await);
         let thread = self
             ._end
             .thread

@@ -1,6 +1,11 @@
 //! Opening the database file: pragmas and migrations.
 
-use std::path::Path;
+use std::{
+    fs::{DirBuilder, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::Path,
+};
 
 use rusqlite::{Connection, OpenFlags};
 use rusqlite_migration::{M, Migrations};
@@ -13,8 +18,27 @@ const STATEMENTS: usize = 64;
 /// Plain SQL files in the order they are applied; a file that was released never changes.
 const MIGRATIONS: &[M<'_>] = &[M::up(include_str!("../../migrations/sqlite/0001_log.sql"))];
 
+/// Makes the data directory, for its owner alone.
+pub(super) fn directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Makes the database file, for its owner alone; the files beside it get the same rights.
+fn file(path: &Path) -> Result<(), OpenError> {
+    let opened = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path);
+    opened.map(drop).map_err(|error| OpenError::Io {
+        path: path.to_owned(),
+        error,
+    })
+}
+
 /// Opens the connection that writes, and brings the schema up to date.
 pub(super) fn writer(path: &Path) -> Result<Connection, OpenError> {
+    file(path)?;
     let mut connection = Connection::open(path)?;
     // The first two only take effect before the first table exists, so they come first.
     connection.pragma_update(None, "page_size", 4096)?;
@@ -71,6 +95,26 @@ mod tests {
     #[test]
     fn migrations_hold_together() {
         assert_eq!(Migrations::from_slice(MIGRATIONS).validate(), Ok(()));
+    }
+
+    #[test]
+    fn only_the_owner_can_read() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("data");
+        directory(&dir).unwrap();
+        let connection = writer(&dir.join("a.db")).unwrap();
+        connection
+            .execute("UPDATE probes SET count = 7", [])
+            .unwrap();
+        let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let modes = [
+            dir.clone(),
+            dir.join("a.db"),
+            dir.join("a.db-wal"),
+            dir.join("a.db-shm"),
+        ];
+        assert_eq!(modes.map(mode), [0o700, 0o600, 0o600, 0o600]);
     }
 
     #[test]

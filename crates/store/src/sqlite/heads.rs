@@ -102,3 +102,55 @@ fn halve(kept: &mut HashMap<SessionId, (Head, Instant)>) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use outlast_protocol::{Micros, seam::Entropy};
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Zero;
+
+    impl Entropy for Zero {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(0);
+        }
+    }
+
+    fn head(number: usize) -> (SessionId, Head) {
+        let at = i64::try_from(number).unwrap() * 1_000;
+        let id = SessionId::mint(Micros(at), &Zero);
+        (
+            id,
+            Head {
+                no: 1,
+                state: Arc::new(State::blank(id)),
+                hash: [0; 32],
+            },
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_sessions_cost_no_memory() {
+        let heads = Heads::default();
+        for number in 0..10 * KEPT {
+            heads.commit([head(number)]);
+            assert!(heads.lock().len() <= KEPT);
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        let (newest, _) = head(10 * KEPT - 1);
+        assert!(heads.get(newest).is_some(), "the newest stay");
+        tokio::time::advance(IDLE).await;
+        heads.sweep();
+        assert!(heads.is_empty());
+        assert_eq!(heads.lock().capacity(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_large_batch_is_bounded_too() {
+        let heads = Heads::default();
+        heads.commit((0..3 * KEPT).map(head));
+        assert!(heads.lock().len() <= KEPT);
+    }
+}

@@ -51,7 +51,7 @@ pub(super) struct AppendJob {
 }
 
 /// Bodies that lie in blobs already, or why they do not.
-pub(super) type Staged = Result<Vec<(Json, Material)>, outlast_blobs::Error>;
+pub(super) type Staged = Result<Vec<(Json, Material)>, String>;
 
 /// What came of an append; copies of bodies in blobs are still to be loaded.
 #[derive(Debug)]

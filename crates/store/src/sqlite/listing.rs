@@ -51,6 +51,20 @@ pub(super) fn sessions(
     query: &SessionQuery,
     loader: &Loader,
 ) -> Result<Listing, ReadError> {
+    let (text, values) = statement(query);
+    let mut statement = connection.prepare_cached(&text)?;
+    let rows = statement.query_map(params_from_iter(values), Kept::read)?;
+    let kept: Vec<Kept> = rows.collect::<Result<_, _>>()?;
+    let more = kept.len() > query.limit;
+    let mut sessions: Vec<Arc<State>> = Vec::with_capacity(kept.len());
+    for row in kept.into_iter().take(query.limit) {
+        sessions.push(row.head(connection, loader)?.state);
+    }
+    Ok(Listing { sessions, more })
+}
+
+/// Returns the statement of a query with its values.
+fn statement(query: &SessionQuery) -> (String, Vec<Box<dyn ToSql>>) {
     let order = match query.order {
         Order::Forwards => "ORDER BY s.created, s.id",
         Order::Backwards => "ORDER BY s.created DESC, s.id DESC",
@@ -65,15 +79,7 @@ pub(super) fn sessions(
         ),
         condition
     );
-    let mut statement = connection.prepare_cached(&text)?;
-    let rows = statement.query_map(params_from_iter(values), Kept::read)?;
-    let kept: Vec<Kept> = rows.collect::<Result<_, _>>()?;
-    let more = kept.len() > query.limit;
-    let mut sessions: Vec<Arc<State>> = Vec::with_capacity(kept.len());
-    for row in kept.into_iter().take(query.limit) {
-        sessions.push(row.head(connection, loader)?.state);
-    }
-    Ok(Listing { sessions, more })
+    (text, values)
 }
 
 fn conditions(query: &SessionQuery) -> Conditions {
@@ -121,4 +127,78 @@ fn conditions(query: &SessionQuery) -> Conditions {
         );
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_protocol::{
+        Micros,
+        id::{AgentId, SessionId},
+        seam::Entropy,
+    };
+    use outlast_session::Status;
+
+    use super::*;
+    use crate::sqlite::connect;
+
+    #[derive(Debug)]
+    struct Zero;
+
+    impl Entropy for Zero {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(0);
+        }
+    }
+
+    fn plan(connection: &Connection, query: &SessionQuery) -> String {
+        connect::plan(connection, &statement(query).0)
+    }
+
+    /// A page never sorts all sessions.
+    #[test]
+    fn pages_walk_along_an_index() {
+        let dir = tempfile::tempdir().unwrap();
+        let connection = connect::writer(&dir.path().join("a.db")).unwrap();
+        for order in [Order::Forwards, Order::Backwards] {
+            for archived in [false, true] {
+                for after in [None, Some((Micros(1), SessionId::mint(Micros(1), &Zero)))] {
+                    let all = SessionQuery {
+                        agent: None,
+                        agent_version: None,
+                        statuses: Vec::new(),
+                        created_gt: None,
+                        created_gte: Some(Micros(0)),
+                        created_lt: None,
+                        created_lte: None,
+                        archived,
+                        order,
+                        after,
+                        limit: 20,
+                    };
+                    let agent = Some(AgentId::mint(Micros(1), &Zero));
+                    let one = vec![Status::Idle];
+                    let two = vec![Status::Idle, Status::Running];
+                    for query in [
+                        SessionQuery {
+                            agent,
+                            ..all.clone()
+                        },
+                        SessionQuery {
+                            statuses: one,
+                            ..all.clone()
+                        },
+                        SessionQuery {
+                            statuses: two,
+                            ..all.clone()
+                        },
+                        all,
+                    ] {
+                        let plan = plan(&connection, &query);
+                        let walks = plan.contains("USING INDEX sessions_");
+                        assert!(walks && !plan.contains("TEMP B-TREE"), "{query:?}: {plan}");
+                    }
+                }
+            }
+        }
+    }
 }

@@ -20,7 +20,8 @@ use super::{
     queue::Turned,
     read, ready,
     rows::Stored,
-    snapshots, stage,
+    snapshots,
+    stage::{self, Staging},
 };
 use crate::{
     Append, AppendError, GONE, Listing, Log, Outcome, Pending, ReadError, Ready, SessionQuery,
@@ -154,9 +155,13 @@ impl Sqlite {
         let ticket = self.queue.push_staging(job)?;
         let (queue, bodies) = (self.queue.clone(), self.room.loader.bodies.clone());
         let entropy = self.room.entropy.clone();
-        let staging = async move {
-            queue.staged(ticket, stage::stage(session, large, bodies, entropy).await);
+        let staged = Err("the body was not put into a blob".to_owned());
+        let staging = Staging {
+            queue,
+            ticket,
+            staged,
         };
+        let staging = staging.end(stage::stage(session, large, bodies, entropy));
         self.room.tasks.spawn_on(staging, &self.room.loader.handle);
         Ok(())
     }

@@ -18,6 +18,9 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024;
 /// Writes that may wait; past this the store is overloaded and says so.
 const WAITING: usize = 65_536;
 
+/// How long a write that can ride along waits for company.
+const RIDE: Duration = Duration::from_millis(20);
+
 /// Hands writes to the writer thread.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
@@ -30,6 +33,10 @@ struct Inner {
     ready: VecDeque<Job>,
     /// Work that only goes between batches.
     background: VecDeque<Job>,
+    /// Work that needs no commit of its own: it goes with the next batch.
+    riders: VecDeque<Job>,
+    /// When the first of those came.
+    riding: Option<Instant>,
     /// Sessions with a body on its way to a blob: what follows it waits, so that order is kept.
     lanes: HashMap<SessionId, VecDeque<Held>>,
     held: usize,
@@ -127,6 +134,17 @@ impl Queue {
         Ok(())
     }
 
+    /// Adds a write that goes with the next batch, or after a short while by itself.
+    pub(super) fn push_rider(&self, job: Job) -> Result<(), Turned> {
+        let mut inner = self.lock();
+        inner.admits()?;
+        inner.riders.push_back(job);
+        inner.riding.get_or_insert_with(Instant::now);
+        drop(inner);
+        self.signal.notify_one();
+        Ok(())
+    }
+
     /// Lets an append go on, and those behind it.
     pub(super) fn staged(&self, ticket: Ticket, bodies: Staged) {
         let mut inner = self.lock();
@@ -175,14 +193,18 @@ impl Queue {
             if let Some(job) = inner.background.pop_front() {
                 return Taken::Background(job);
             }
-            inner = match deadline {
+            let boarding = inner.riding.map(|since| since + RIDE);
+            if boarding.is_some_and(|end| end <= Instant::now()) {
+                return Taken::Batch(inner.batch());
+            }
+            inner = match deadline.into_iter().chain(boarding).min() {
                 None => self
                     .signal
                     .wait(inner)
                     .unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() && boarding.is_none_or(|end| until < end) {
                         return Taken::Nothing;
                     }
                     let waited = self.signal.wait_timeout(inner, left);
@@ -214,6 +236,7 @@ impl Queue {
         let waiting = (
             std::mem::take(&mut inner.ready),
             std::mem::take(&mut inner.background),
+            std::mem::take(&mut inner.riders),
             std::mem::take(&mut inner.lanes),
         );
         drop(inner);
@@ -236,7 +259,7 @@ impl Inner {
         if self.closed {
             return Err(Turned::Closed);
         }
-        let waiting = self.ready.len() + self.background.len() + self.held;
+        let waiting = self.ready.len() + self.background.len() + self.riders.len() + self.held;
         if waiting >= WAITING {
             Err(Turned::Full)
         } else {
@@ -245,8 +268,16 @@ impl Inner {
     }
 
     fn batch(&mut self) -> Vec<Job> {
-        let mut batch = Vec::with_capacity(self.ready.len().min(BATCH));
+        let mut batch = Vec::with_capacity((self.ready.len() + self.riders.len()).min(BATCH));
         self.fill(&mut batch);
+        while batch.len() < BATCH
+            && let Some(rider) = self.riders.pop_front()
+        {
+            batch.push(rider);
+        }
+        if self.riders.is_empty() {
+            self.riding = None;
+        }
         batch
     }
 
@@ -262,3 +293,6 @@ impl Inner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,12 @@ use outlast_protocol::{Micros, id::ProcessId};
 use rusqlite::Connection;
 
 use super::{
-    Sqlite, receipts,
+    Sqlite,
+    job::Task,
+    queue::Turned,
+    receipts,
     resources::{self, Written},
+    turned,
 };
 use crate::{
     ApiKey, ReadError, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery, Resources,
@@ -97,8 +101,9 @@ impl Resources for Sqlite {
     }
 
     async fn written_out(&self, fingerprint: [u8; 32]) -> Result<(), WriteError> {
-        self.write(move |tx| receipts::written_out(tx, fingerprint))
-            .await
+        let (job, answer) = Task::job(move |tx| receipts::written_out(tx, fingerprint));
+        self.queue.push_rider(job).map_err(turned)?;
+        answer.await.map_err(|_| turned(Turned::Closed))?
     }
 
     async fn sweep_receipts(&self, before: Micros) -> Result<usize, WriteError> {
