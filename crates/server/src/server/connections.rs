@@ -3,16 +3,18 @@
 use std::{io, time::Duration};
 
 use axum::Router;
-use hyper::server::conn::http1;
+use hyper::{Request, body::Incoming, server::conn::http1};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
+use outlast_api::Connection;
 use tokio::{
     net::{TcpListener, TcpStream},
     time::sleep,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::ServiceExt as _;
 
 /// The longest wait for the head of a request; an idle connection is closed after it too.
 ///
@@ -60,7 +62,8 @@ pub(super) async fn accept(
 async fn serve(stream: TcpStream, router: Router, phases: Phases) {
     // Small frames of previews must not wait for each other; if it cannot be set they do.
     drop(stream.set_nodelay(true));
-    let service = TowerToHyperService::new(router);
+    let (word, _open) = Connection::open();
+    let service = TowerToHyperService::new(router.map_request(move |request| tell(request, &word)));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
@@ -80,6 +83,12 @@ async fn serve(stream: TcpStream, router: Router, phases: Phases) {
         // Peers go away all the time; that is no failure of ours.
         tracing::debug!(%error, "a connection ended: {error}");
     }
+}
+
+/// Lets a request know its connection.
+fn tell(mut request: Request<Incoming>, connection: &Connection) -> Request<Incoming> {
+    request.extensions_mut().insert(connection.clone());
+    request
 }
 
 /// Tells whether a peer went away before it was accepted.
