@@ -1,0 +1,1 @@
+"""Scenarios that drive Outlast through the official Python client, unmodified."""
