@@ -1,0 +1,11 @@
+//! The rows, one file per group.
+
+pub(crate) mod append;
+pub(crate) mod boot;
+mod fill;
+pub(crate) mod hand;
+pub(crate) mod memory;
+pub(crate) mod message;
+pub(crate) mod size;
+pub(crate) mod token;
+pub(crate) mod wake;
