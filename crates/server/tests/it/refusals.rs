@@ -27,7 +27,6 @@ async fn the_first_start_makes_a_key_and_shows_it_once() {
     let key = key.trim();
     assert!(first.banner.contains(key), "{}", first.banner);
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-    assert_eq!(fs::metadata(dir.path()).unwrap().mode() & 0o077, 0);
     first.client.get("/v1/sessions", &[]).await.unwrap();
     assert!(first.stop().await.success());
     let second = Binary::start(dir.path(), Some(key)).await;

@@ -1,9 +1,20 @@
 use std::{path::Path, process::Stdio};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+};
 
-use crate::support::{Binary, Does as _, Output, bash, of, outlast, signal, until};
+use crate::support::{Binary, Does as _, Output, bash, of, outlast, said, signal, until};
+
+/// Returns tools that ask before every call.
+fn asking() -> Value {
+    json!([{
+        "type": "agent_toolset_20260401",
+        "default_config": {"permission_policy": {"type": "always_ask"}},
+    }])
+}
 
 fn task(steps: Value) -> String {
     json!({"script": steps}).to_string()
@@ -155,11 +166,7 @@ async fn codes_tell_scripts_how_it_ended() {
 async fn a_question_without_a_person_says_how_to_answer() {
     let dir = tempfile::tempdir().unwrap();
     let server = Binary::start(dir.path(), None).await;
-    let ask = json!([{
-        "type": "agent_toolset_20260401",
-        "default_config": {"permission_policy": {"type": "always_ask"}},
-    }]);
-    let id = server.client.session_with("scripted", ask).await;
+    let id = server.client.session_with("scripted", asking()).await;
     let steps = task(json!([bash("echo allowed"), {"text": "{{results}}"}]));
     let waits = run(dir.path(), &["--session", &id, &steps]).await;
     assert_eq!(waits.code, Some(5), "{waits:?}");
@@ -176,10 +183,40 @@ async fn a_question_without_a_person_says_how_to_answer() {
     let sent = Output::of(command.args(["sessions", "send", &id, "--allow", call])).await;
     assert_eq!(sent.code, Some(0), "{sent:?}");
     let events = server.client.idle(&id, 2).await;
-    assert_eq!(
-        crate::support::said(of(&events, "agent.message")[0]).trim(),
-        "allowed"
+    assert_eq!(said(of(&events, "agent.message")[0]).trim(), "allowed");
+    assert!(server.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_at_a_terminal_is_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Binary::start(dir.path(), None).await;
+    let id = server.client.session_with("scripted", asking()).await;
+    let steps = task(json!([bash("echo allowed"), bash("echo denied"), {"text": "{{results}}"}]));
+    // A terminal of its own; what is typed waits in it until somebody reads.
+    let binary = env!("CARGO_BIN_EXE_outlast");
+    let run = format!("{binary} run --session {id} '{steps}'");
+    let usual = outlast(dir.path());
+    let environment = usual.as_std().get_envs();
+    let mut terminal = Command::new("script");
+    terminal
+        .env_clear()
+        .envs(environment.filter_map(|(name, value)| Some((name, value?))));
+    terminal
+        .env("TERM", "xterm")
+        .args(["-qec", &run, "/dev/null"]);
+    terminal.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let done = Output::with_input(&mut terminal, "what?\ny\nno, not that one\n").await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.out.matches("may it run?").count(), 3, "{done:?}");
+    assert!(
+        done.out.contains("not that one") && done.out.contains("\u{1b}[36m"),
+        "{done:?}"
     );
+    let events = server.client.events(&id).await;
+    let results = of(&events, "agent.tool_result");
+    assert_eq!(said(results[0]).trim(), "allowed");
+    assert!(said(results[1]).contains("not that one"), "{}", results[1]);
     assert!(server.stop().await.success());
 }
 

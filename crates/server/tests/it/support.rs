@@ -5,8 +5,8 @@ pub(crate) mod leftovers;
 mod log;
 mod server;
 
-pub(crate) use binary::{Binary, Output, outlast};
-pub(crate) use server::{TestServer, config};
+pub(crate) use binary::{Binary, Output, outlast, signal};
+pub(crate) use server::TestServer;
 
 use std::time::Duration;
 

@@ -7,6 +7,23 @@ use std::{
 
 /// Returns every place below `dir` that holds one of the needles, but for the file that may.
 pub(crate) fn holding(dir: &Path, needles: &[&str], but: &str) -> Vec<PathBuf> {
+    let mut found = files(dir);
+    found.retain(|path| {
+        let bytes = fs::read(path).unwrap_or_default();
+        !path.ends_with(but) && needles.iter().any(|needle| contains(&bytes, needle))
+    });
+    found
+}
+
+/// Returns every file below `dir` of that name.
+pub(crate) fn named(dir: &Path, name: &str) -> Vec<PathBuf> {
+    let mut found = files(dir);
+    found.retain(|path| path.ends_with(name));
+    found
+}
+
+/// Returns every file below `dir`.
+fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![dir.to_owned()];
     while let Some(path) = open.pop() {
@@ -21,11 +38,8 @@ pub(crate) fn holding(dir: &Path, needles: &[&str], but: &str) -> Vec<PathBuf> {
                     .flatten()
                     .map(|at| at.path()),
             );
-        } else if kind.is_file() && !path.ends_with(but) {
-            let bytes = fs::read(&path).unwrap_or_default();
-            if needles.iter().any(|needle| contains(&bytes, needle)) {
-                found.push(path);
-            }
+        } else if kind.is_file() {
+            found.push(path);
         }
     }
     found
@@ -37,32 +51,43 @@ fn contains(bytes: &[u8], needle: &str) -> bool {
         .any(|part| part == needle.as_bytes())
 }
 
-/// Returns processes that live on a data directory: their mounts lie in it.
+/// Returns processes in the control groups of a data directory's hands.
 pub(crate) fn processes(dir: &Path) -> Vec<String> {
-    let dir = dir.to_string_lossy().into_owned();
+    let hands = hands(dir);
     let all = fs::read_dir("/proc").unwrap().flatten();
     let pids = all.filter_map(|entry| entry.file_name().into_string().ok());
     let pids = pids.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     let lives = |pid: &String| {
-        let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo"));
-        mounts.is_ok_and(|mounts| mounts.contains(&dir))
+        let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        hands.iter().any(|hand| groups.contains(hand.as_str()))
     };
     pids.filter(lives).collect()
 }
 
-/// Returns control groups of the hands of a data directory.
-pub(crate) fn groups(dir: &Path) -> Vec<PathBuf> {
-    let hands = fs::read_dir(dir.join("hands"))
+/// Returns mounts of this namespace that lie in a data directory.
+pub(crate) fn mounts(dir: &Path) -> Vec<String> {
+    let below = format!("{}/", dir.display());
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    mounts
+        .lines()
+        .filter(|line| line.contains(&below))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Returns the names of the hands that a data directory ever had and still knows.
+fn hands(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir.join("hands"))
         .into_iter()
         .flatten()
         .flatten();
-    let names: Vec<_> = hands
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
-    let names: Vec<_> = names
-        .iter()
-        .filter(|name| name.starts_with("hand_"))
-        .collect();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("hand_")).collect()
+}
+
+/// Returns control groups of the hands of a data directory.
+pub(crate) fn groups(dir: &Path) -> Vec<PathBuf> {
+    let names = hands(dir);
     let mut found = Vec::new();
     let mut open = vec![(PathBuf::from("/sys/fs/cgroup"), 0)];
     while let Some((path, depth)) = open.pop() {

@@ -4,6 +4,7 @@ use std::{
     path::Path,
     sync::{Arc, Mutex},
     thread,
+    time::Duration,
 };
 
 use outlast_model::{
@@ -19,9 +20,17 @@ use outlast_server::{
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::{net::TcpListener, runtime::Handle, task::JoinHandle, time::timeout};
+use tokio::{
+    net::TcpListener,
+    runtime::Handle,
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
 
-use super::{DEADLINE, Does as _, leftovers, log, until};
+use super::{Does as _, leftovers, log};
+
+/// How long what ends by itself may take to do so.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A server with a model behind it that asks for a key, the canary.
 ///
@@ -41,7 +50,7 @@ pub(crate) struct TestServer {
 }
 
 /// Returns a configuration on a port of the system's choice, with quick retries.
-pub(crate) fn config(dir: &Path) -> Config {
+fn config(dir: &Path) -> Config {
     let flags = Flags {
         data_dir: Some(dir.to_owned()),
         ..Flags::default()
@@ -150,10 +159,7 @@ impl TestServer {
             return wrong;
         };
         let kernel = server.kernel().clone();
-        let idle = until("leases to be given back", async || {
-            (kernel.turns() == 0).then_some(())
-        });
-        if timeout(DEADLINE, idle).await.is_err() {
+        if !comes(|| kernel.turns() == 0).await {
             wrong.push(format!("{} leases are held", kernel.turns()));
         }
         drop(self.client.take());
@@ -162,11 +168,7 @@ impl TestServer {
         }
         drop(kernel);
         let alive = || Handle::current().metrics().num_alive_tasks();
-        let ended = async || (alive() <= self.tasks).then_some(());
-        if timeout(DEADLINE, until("tasks to end", ended))
-            .await
-            .is_err()
-        {
+        if !comes(|| alive() <= self.tasks).await {
             wrong.push(format!(
                 "{} tasks are left, {} were there before",
                 alive(),
@@ -186,6 +188,10 @@ impl TestServer {
             wrong.push(format!(
                 "processes live on the data directory: {processes:?}"
             ));
+        }
+        let mounts = leftovers::mounts(dir);
+        if !mounts.is_empty() {
+            wrong.push(format!("mounts are left: {mounts:?}"));
         }
         let groups = leftovers::groups(dir);
         if !groups.is_empty() {
@@ -223,6 +229,18 @@ impl Drop for TestServer {
             "the server left something behind: {wrong:#?}"
         );
     }
+}
+
+/// Waits until something holds, but not for ever: it may be what is wrong.
+async fn comes(holds: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    true
 }
 
 /// Serves the scripted model to whoever has the key.
