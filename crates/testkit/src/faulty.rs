@@ -31,6 +31,10 @@ pub enum Fault {
     Before,
     /// It is appended, and its writer is told that it failed.
     After,
+    /// Its writer is dead: nothing is appended, and nobody hears of it.
+    Dead,
+    /// Its writer died waiting: it is appended, and nobody hears of it.
+    Unheard,
 }
 
 /// Decides about an append, which is the n-th from 1.
@@ -99,6 +103,14 @@ impl<S: Log> Log for Faulty<S> {
         match fault {
             Fault::None => self.inner.append(session, append),
             Fault::Before => Box::pin(async { Err(lost()) }),
+            Fault::Dead => Box::pin(std::future::pending()),
+            Fault::Unheard => {
+                let pending = self.inner.append(session, append);
+                Box::pin(async move {
+                    drop(pending.await);
+                    std::future::pending().await
+                })
+            }
             Fault::After => {
                 let pending = self.inner.append(session, append);
                 Box::pin(async move {

@@ -41,7 +41,7 @@ impl Memory {
             });
         }
         let records = self.seal(inner.logs.get(&id), id, &decision)?;
-        inner.unused(id, &records)?;
+        inner.unused(id, &decision.drafts)?;
         Ok(inner.write(append, decision, records))
     }
 
@@ -112,17 +112,18 @@ impl Inner {
         Ok(())
     }
 
-    /// Checks that event ids are new.
-    fn unused(&self, id: SessionId, sealed: &[Record]) -> Result<(), AppendError> {
+    /// Checks that event ids are new: a copy shares that of its arrival, and nothing else does.
+    fn unused(&self, id: SessionId, drafts: &[Draft]) -> Result<(), AppendError> {
         let known: &[Record] = self.logs.get(&id).map_or(&[], |log| &log.records);
-        for (at, record) in sealed.iter().enumerate() {
-            let same = |other: &Record| {
-                record.event.is_some()
-                    && other.event == record.event
-                    && other.kind.is_public() == record.kind.is_public()
+        for (at, draft) in drafts.iter().enumerate() {
+            let Some(event) = draft.event else { continue };
+            let copy = matches!(draft.body, DraftBody::Copy(_));
+            let mut taken = known.iter().filter(|record| record.event == Some(event));
+            let stands = taken.any(|record| !copy || record.kind.is_public());
+            let same = |other: &Draft| {
+                other.event == Some(event) && other.kind.is_public() == draft.kind.is_public()
             };
-            let earlier = sealed.iter().take(at);
-            if known.iter().chain(earlier).any(same) {
+            if stands || drafts.iter().take(at).any(same) {
                 return Err(Refusal::Illegal("an event id is used twice").into());
             }
         }

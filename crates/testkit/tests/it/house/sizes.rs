@@ -19,7 +19,9 @@ const PROTOCOL: usize = 5_000;
 
 /// Returns the source files below a folder, tests aside.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -35,7 +37,10 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 fn lines(path: &Path) -> usize {
     let text = fs::read_to_string(path).unwrap();
     let tests = |line: &&str| line.trim_end() != "mod tests {";
-    text.lines().take_while(tests).filter(|line| !line.trim().is_empty()).count()
+    text.lines()
+        .take_while(tests)
+        .filter(|line| !line.trim().is_empty())
+        .count()
 }
 
 /// Returns every room's files with their lines.
@@ -46,8 +51,14 @@ fn rooms() -> Vec<(String, Vec<(PathBuf, usize)>)> {
         let path = entry.unwrap().path();
         let mut files = Vec::new();
         sources(&path.join("src"), &mut files);
-        let files = files.into_iter().map(|file| (file.clone(), lines(&file))).collect();
-        rooms.push((path.file_name().unwrap().to_string_lossy().into_owned(), files));
+        let files = files
+            .into_iter()
+            .map(|file| (file.clone(), lines(&file)))
+            .collect();
+        rooms.push((
+            path.file_name().unwrap().to_string_lossy().into_owned(),
+            files,
+        ));
     }
     rooms
 }
@@ -61,11 +72,18 @@ fn no_file_is_longer_than_the_ceiling() {
 
 #[test]
 fn nine_files_of_ten_are_short() {
-    let mut sizes: Vec<_> =
-        rooms().into_iter().flat_map(|(_, files)| files).map(|(_, lines)| lines).collect();
+    let mut sizes: Vec<_> = rooms()
+        .into_iter()
+        .flat_map(|(_, files)| files)
+        .map(|(_, lines)| lines)
+        .collect();
     sizes.sort_unstable();
     let at = sizes.len() * 9 / 10;
-    assert!(sizes[at] <= NINE_OF_TEN, "the 90th percentile is {} lines", sizes[at]);
+    assert!(
+        sizes[at] <= NINE_OF_TEN,
+        "the 90th percentile is {} lines",
+        sizes[at]
+    );
 }
 
 #[test]

@@ -1,0 +1,335 @@
+//! Processes that can be killed: kernel, loop and gateway over a store that outlives them.
+//!
+//! Time is tokio's paused clock, randomness is seeded and the store answers at once, so a run is
+//! repeatable. A killed life never appends again and never hears of what it appended last; its
+//! hands die with it, and their journals stay.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use outlast_egress::{Gateway, Routes};
+use outlast_hands::{
+    Limits,
+    fake::{Asked, Fakes, Reply},
+};
+use outlast_harness::{Options as Loop, Retries, Worker};
+use outlast_kernel::{Kernel, Options, Parts};
+use outlast_model::{Facts, Scripted};
+use outlast_protocol::{
+    CallResult, Micros,
+    event::{self, ClientEvent},
+    id::{ApiKeyId, SessionId},
+    seam::{Clock as _, Entropy},
+};
+use outlast_session::{Kind, Proposal, Record, Status, body::Config};
+use outlast_store::{Resources as _, Slice};
+use outlast_testkit::{
+    faulty::{Fault, Faulty},
+    memory::Memory,
+    random::Seeded,
+    time::RuntimeClock,
+};
+use serde_json::{Value, json};
+
+/// How long a test waits, by a clock that costs nothing.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What outlives processes.
+pub(crate) struct World {
+    memory: Memory,
+    clock: Arc<RuntimeClock>,
+    pub(crate) entropy: Arc<Seeded>,
+    pub(crate) hands: Fakes,
+    scripted: Arc<Scripted>,
+    key: ApiKeyId,
+    config: Config,
+}
+
+/// One process.
+pub(crate) struct Life {
+    pub(crate) kernel: Kernel,
+    key: ApiKeyId,
+    died: Arc<AtomicBool>,
+    appends: Arc<AtomicU64>,
+}
+
+/// Where a life ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Death {
+    /// At its n-th append, from 1; those of clients do not count.
+    pub(crate) at: u64,
+    /// Whether that append still reaches the log.
+    pub(crate) committed: bool,
+}
+
+/// A model that many lives share.
+#[derive(Debug)]
+struct Shared(Arc<Scripted>);
+
+#[async_trait::async_trait]
+impl outlast_model::Model for Shared {
+    async fn stream(
+        &self,
+        call: outlast_model::Call,
+    ) -> Result<outlast_model::Events, outlast_model::Error> {
+        self.0.stream(call).await
+    }
+}
+
+impl World {
+    /// Makes a world in which a seed decides all that chance decides.
+    pub(crate) async fn new(seed: u64) -> Self {
+        let clock = Arc::new(RuntimeClock::new(Micros(1_800_000_000_000_000)));
+        let entropy = Arc::new(Seeded::new(seed));
+        let memory = Memory::new(clock.clone(), entropy.clone());
+        let key = ApiKeyId::mint(clock.now(), &*entropy);
+        let config = config(&memory, &*entropy).await;
+        let hands = Fakes::new(answer);
+        let scripted = Arc::new(Scripted::new());
+        Self {
+            memory,
+            clock,
+            entropy,
+            hands,
+            scripted,
+            key,
+            config,
+        }
+    }
+
+    /// Starts a process, which dies where it is told to.
+    pub(crate) async fn start(&self, death: Option<Death>) -> Life {
+        let died = Arc::new(AtomicBool::new(false));
+        let appends = Arc::new(AtomicU64::new(0));
+        let store = Faulty::new(self.memory.clone());
+        store.hook(mortal(death, died.clone(), appends.clone()));
+        let parts = Parts {
+            store: Arc::new(store),
+            provisioner: Arc::new(self.hands.clone()),
+            clock: self.clock.clone(),
+            entropy: self.entropy.clone(),
+            options: Options {
+                brains: 8,
+                attempts: 50,
+                limits: Limits::default(),
+                hand_idle: Duration::from_secs(86_400),
+                hour_price: 0,
+            },
+        };
+        let (kernel, claims) = Kernel::start(parts).await.unwrap();
+        let facts = Arc::new(Facts::load(None).unwrap());
+        let routes = Routes::new(
+            Scripted::new(),
+            Some(Arc::new(Shared(self.scripted.clone()))),
+        );
+        let model = Arc::new(Gateway::new(
+            kernel.clone(),
+            Arc::new(routes),
+            facts.clone(),
+        ));
+        let worker = Worker::new(Loop {
+            model,
+            facts,
+            retries: Retries::default(),
+        });
+        spawn(worker.run(claims));
+        Life {
+            kernel,
+            key: self.key,
+            died,
+            appends,
+        }
+    }
+
+    /// Ends the hands of a process that died.
+    pub(crate) fn bury(&self) {
+        for recipe in self.hands.provisioned() {
+            self.hands.kill(recipe.incarnation);
+        }
+    }
+
+    /// Reads a whole log.
+    pub(crate) async fn log(&self, session: SessionId) -> Vec<Record> {
+        use outlast_store::Log as _;
+        self.memory
+            .read(session, Slice::after(0, 100_000))
+            .await
+            .unwrap()
+    }
+
+    /// Makes a session.
+    pub(crate) async fn session(&self, life: &Life) -> SessionId {
+        life.kernel
+            .create(self.key, self.config.clone(), &[], None)
+            .await
+            .unwrap()
+            .id
+    }
+}
+
+impl Life {
+    /// Sends events, which always reach the log.
+    pub(crate) async fn send(&self, session: SessionId, events: &Value) {
+        self.kernel
+            .send(self.key, session, &parsed(events), None)
+            .await
+            .unwrap();
+    }
+
+    /// Waits until the session waits for a client, or this life is over: false then.
+    pub(crate) async fn rests(&self, session: SessionId) -> bool {
+        let quiet = async {
+            while !self.is_dead() {
+                let state = self.kernel.state(session).await.unwrap();
+                if state.shown() == Status::Idle && state.threads[0].lease.is_none() {
+                    return true;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            false
+        };
+        tokio::time::timeout(PATIENCE, quiet)
+            .await
+            .expect("the session never came to rest")
+    }
+
+    /// Tells whether it died.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.died.load(Ordering::SeqCst)
+    }
+
+    /// Returns how many appends it proposed, those of clients aside.
+    pub(crate) fn appends(&self) -> u64 {
+        self.appends.load(Ordering::SeqCst)
+    }
+}
+
+/// Reads events as the API does.
+fn parsed(events: &Value) -> Vec<ClientEvent> {
+    event::parse_send(&json!({ "events": events })).unwrap()
+}
+
+/// Decides what the store does with the appends of a life.
+fn mortal(
+    death: Option<Death>,
+    died: Arc<AtomicBool>,
+    appends: Arc<AtomicU64>,
+) -> impl FnMut(u64, SessionId, &outlast_store::Append) -> Fault + Send {
+    move |_, _, append| {
+        if died.load(Ordering::SeqCst) {
+            return Fault::Dead;
+        }
+        if matches!(append.proposal, Proposal::Create(_) | Proposal::Send(_)) {
+            return Fault::None;
+        }
+        let number = appends.fetch_add(1, Ordering::SeqCst) + 1;
+        match death.filter(|death| death.at == number) {
+            None => Fault::None,
+            Some(death) => {
+                died.store(true, Ordering::SeqCst);
+                if death.committed {
+                    Fault::Unheard
+                } else {
+                    Fault::Dead
+                }
+            }
+        }
+    }
+}
+
+/// What the hands answer: always the same to the same call.
+fn answer(asked: &Asked) -> Reply {
+    let input: Value = serde_json::from_str(&asked.input).unwrap();
+    let result = CallResult::text(format!("{} {input}", asked.name));
+    match input["wait_ms"].as_u64() {
+        Some(ms) => Reply::After(Duration::from_millis(ms), result),
+        None => Reply::Now(result),
+    }
+}
+
+/// Puts agent and environment into the store and returns what sessions run with.
+async fn config(memory: &Memory, entropy: &dyn Entropy) -> Config {
+    use outlast_protocol::id::{AgentId, EnvironmentId};
+    let at = Micros(1_800_000_000_000_000);
+    let (agent, environment_id) = (AgentId::mint(at, entropy), EnvironmentId::mint(at, entropy));
+    for (kind, id) in [
+        (outlast_store::ResourceKind::Agent, agent.to_string()),
+        (
+            outlast_store::ResourceKind::Environment,
+            environment_id.to_string(),
+        ),
+    ] {
+        let body = outlast_session::json(&json!({ "id": id }));
+        let (revision, created_at, archived_at) = (1, at, None);
+        let object = outlast_store::Resource {
+            kind,
+            id,
+            revision,
+            created_at,
+            archived_at,
+            body,
+        };
+        memory.insert(object, None).await.unwrap();
+    }
+    let ask = json!({"type": "always_ask"});
+    let write =
+        json!({"type": "write", "name": "write", "enabled": true, "permission_policy": ask});
+    let policy = json!({"enabled": true, "permission_policy": {"type": "always_allow"}});
+    let agent = json!({
+        "type": "agent", "id": agent, "version": 1, "name": "agent", "description": null,
+        "execution_identity": { "type": "service_account" }, "mcp_servers": [],
+        "model": { "id": "scripted", "effort": { "type": "high" }, "speed": "standard" },
+        "multiagent": null, "skills": [], "system": "You are a test.",
+        "tools": [
+            {"type": "agent_toolset_20260401", "default_config": policy, "configs": [write]},
+            {"type": "custom", "name": "ask_client", "description": "asks",
+                "input_schema": {"type": "object"}},
+        ],
+    });
+    let agent = serde_json::from_value(agent).unwrap();
+    let metadata = outlast_protocol::Metadata::new();
+    Config {
+        agent,
+        environment_id,
+        title: None,
+        metadata,
+    }
+}
+
+/// Starts a task that ends with the test's runtime.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a killed process leaves its tasks behind"
+)]
+pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::spawn(task));
+}
+
+/// Returns the public events with ids told by order of appearance, times and spans left out.
+pub(crate) fn told(records: &[Record]) -> Vec<String> {
+    let mut names = std::collections::HashMap::new();
+    let mut lines = Vec::new();
+    for record in records.iter().filter(|record| record.kind.is_public()) {
+        if matches!(
+            record.kind,
+            Kind::RequestStart | Kind::RequestEnd | Kind::SessionUsage
+        ) {
+            continue;
+        }
+        let mut text = format!("{} {}", record.kind, record.body.text());
+        let next = names.len();
+        names
+            .entry(record.event.unwrap().to_string())
+            .or_insert_with(|| format!("event-{next}"));
+        for (id, name) in &names {
+            text = text.replace(id.as_str(), name);
+        }
+        lines.push(text);
+    }
+    lines
+}
