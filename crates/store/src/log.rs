@@ -139,7 +139,7 @@ pub struct Slice {
     pub public: bool,
     /// Only these kinds; empty is all.
     ///
-    /// Public kinds cost the slice; private ones cost what lies between them too.
+    /// Events and arrivals cost the slice; other kinds cost what lies between them too.
     pub kinds: Vec<Kind>,
     /// Only this thread.
     pub thread: Option<u32>,

@@ -53,8 +53,8 @@ CREATE TABLE records (
 
 -- An arrival and its place share their event id; `public` tells them apart.
 CREATE UNIQUE INDEX records_event ON records (session_no, event, public) WHERE event IS NOT NULL;
--- Only for what clients filter by: each further index costs an append a page of log.
-CREATE INDEX records_kind ON records (session_no, kind, position) WHERE public = 1;
+-- Only for events, placed or arrived, which have ids: an index costs each append a page of log.
+CREATE INDEX records_kind ON records (session_no, kind, position) WHERE event IS NOT NULL;
 
 CREATE TABLE threads (
     session_no INTEGER NOT NULL REFERENCES sessions (no) ON DELETE CASCADE,

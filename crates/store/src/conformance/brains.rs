@@ -176,9 +176,13 @@ async fn an_event_id_stands_once(world: &World) {
             events,
         }))
     };
+    // One that waits for its place must find that free.
+    let waits = world.send(brain.session, "waits").await.records[0]
+        .event
+        .unwrap();
     let before = world.state(brain.session).await;
     let twice = world.event();
-    for ids in [&[known][..], &[twice, twice]] {
+    for ids in [&[known][..], &[waits], &[twice, twice]] {
         let fence = Fence {
             epoch: brain.epoch,
             seq: brain.seq + 1,

@@ -79,8 +79,8 @@ impl Pass<'_> {
         if decision.drafts.is_empty() {
             return self.nothing(&job.append, before, decision.answer);
         }
+        self.unused(&decision.drafts, &minter, before.as_ref())?;
         let sealed = self.seal(session, before.as_ref(), &decision, staged)?;
-        self.unused(&sealed, &minter, before.as_ref())?;
         self.write(&job.append, before.as_ref(), decision, &sealed, session)
     }
 

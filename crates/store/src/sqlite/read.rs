@@ -13,6 +13,11 @@ use super::{
 };
 use crate::{Order, ReadError, Slice};
 
+/// Tells whether records of a kind have an event id, and with it a place in the index of kinds.
+pub(super) fn has_event(kind: Kind) -> bool {
+    kind.is_public() || kind.announces().is_some()
+}
+
 /// Returns number and tail of a session that is not deleted.
 pub(super) fn tail(connection: &Connection, session: SessionId) -> Result<(i64, u64), ReadError> {
     let found = connection
@@ -36,7 +41,7 @@ pub(super) fn slice(
         limit: slice.limit,
         ..Page::default()
     };
-    let indexed = slice.public || slice.kinds.iter().all(|kind| kind.is_public());
+    let indexed = slice.public || slice.kinds.iter().all(|kind| has_event(*kind));
     if indexed && !slice.kinds.is_empty() {
         Ok(pick(connection, no, slice, page)?)
     } else {
@@ -67,13 +72,13 @@ impl Page {
     }
 }
 
-/// Positions of public records of one kind.
+/// Positions of events or arrivals of one kind.
 const OF_KIND: [&str; 2] = [
     "SELECT position FROM records INDEXED BY records_kind \
-     WHERE session_no = ?1 AND kind = ?2 AND public = 1 AND position > ?3 \
+     WHERE session_no = ?1 AND kind = ?2 AND event IS NOT NULL AND position > ?3 \
      AND (?5 IS NULL OR thread = ?5) ORDER BY position LIMIT ?4",
     "SELECT position FROM records INDEXED BY records_kind \
-     WHERE session_no = ?1 AND kind = ?2 AND public = 1 AND position < ?3 \
+     WHERE session_no = ?1 AND kind = ?2 AND event IS NOT NULL AND position < ?3 \
      AND (?5 IS NULL OR thread = ?5) ORDER BY position DESC LIMIT ?4",
 ];
 /// Records along positions.
@@ -146,7 +151,7 @@ fn pick(
     let mut positions = Vec::new();
     for kind in kinds {
         // Where only public records are asked for, a private kind has none.
-        if kind.is_public() {
+        if kind.is_public() || !slice.public {
             positions.extend(of_kind(connection, no, kind, slice)?);
         }
     }

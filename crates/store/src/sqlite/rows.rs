@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::fault::Fault;
 
-/// The columns that [`Row::read`] wants, in its order.
+/// The columns that [`Stored::read`] wants, in its order.
 macro_rules! record_columns {
     () => {
         "position, thread, at, origin, kind, version, event, digest, hash, salt, blob, body"

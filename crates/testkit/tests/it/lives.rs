@@ -104,10 +104,24 @@ impl World {
 
     /// Starts a process, which dies where it is told to.
     pub(crate) async fn start(&self, death: Option<Death>) -> Life {
+        self.start_on(death, 0).await
+    }
+
+    /// Starts a process whose store fails so many of a hundred appends, those of clients aside.
+    pub(crate) async fn start_flaky(&self, percent: u64) -> Life {
+        self.start_on(None, percent).await
+    }
+
+    async fn start_on(&self, death: Option<Death>, percent: u64) -> Life {
         let died = Arc::new(AtomicBool::new(false));
         let appends = Arc::new(AtomicU64::new(0));
         let store = Faulty::new(self.memory.clone());
-        store.hook(mortal(death, died.clone(), appends.clone()));
+        store.hook(mortal(
+            death,
+            died.clone(),
+            appends.clone(),
+            self.chance(percent),
+        ));
         let parts = Parts {
             store: Arc::new(store),
             provisioner: Arc::new(self.hands.clone()),
@@ -143,6 +157,16 @@ impl World {
             key: self.key,
             died,
             appends,
+        }
+    }
+
+    /// Draws a fault in so many of a hundred cases.
+    fn chance(&self, percent: u64) -> impl FnMut() -> Fault + Send + use<> {
+        let entropy = self.entropy.clone();
+        move || match entropy.below(200) {
+            draw if draw < percent => Fault::Before,
+            draw if draw < 2 * percent => Fault::After,
+            _ => Fault::None,
         }
     }
 
@@ -219,6 +243,7 @@ fn mortal(
     death: Option<Death>,
     died: Arc<AtomicBool>,
     appends: Arc<AtomicU64>,
+    mut chance: impl FnMut() -> Fault + Send + 'static,
 ) -> impl FnMut(u64, SessionId, &outlast_store::Append) -> Fault + Send {
     move |_, _, append| {
         if died.load(Ordering::SeqCst) {
@@ -229,7 +254,7 @@ fn mortal(
         }
         let number = appends.fetch_add(1, Ordering::SeqCst) + 1;
         match death.filter(|death| death.at == number) {
-            None => Fault::None,
+            None => chance(),
             Some(death) => {
                 died.store(true, Ordering::SeqCst);
                 if death.committed {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use outlast_protocol::id::{EventId, SessionId};
-use outlast_session::{Proposal, Refusal, body::Config};
+use outlast_session::{Draft, DraftBody, Proposal, Refusal, body::Config};
 use rusqlite::params;
 
-use super::{Fault, Head, Pass, Stop, Stored};
-use crate::{AppendError, Minter};
+use super::{Fault, Head, Pass, Stop};
+use crate::{AppendError, Minter, sqlite::read::has_event};
 
 impl Pass<'_> {
     /// Checks what `admit` cannot see.
@@ -69,35 +69,38 @@ impl Pass<'_> {
         }
     }
 
-    /// Checks that event ids which a writer brought along are new.
+    /// Checks that events have ids, and that those which a writer brought along are new.
     pub(super) fn unused(
         &self,
-        sealed: &[Stored],
+        drafts: &[Draft],
         minter: &Minter<'_>,
         before: Option<&Head>,
     ) -> Result<(), Stop> {
         let mut seen = Vec::new();
-        for Stored { record, .. } in sealed {
-            let Some(event) = record.event else { continue };
-            let key = (event, record.kind.is_public());
+        for draft in drafts {
+            let Some(event) = draft.event else {
+                if has_event(draft.kind) {
+                    return Err(Refusal::Illegal("an event has no id").into());
+                }
+                continue;
+            };
+            let key = (event, draft.kind.is_public());
             let twice = seen.contains(&key);
             seen.push(key);
-            if twice || (!minter.drew(event) && self.stands(before, key)?) {
+            if twice || (!minter.drew(event) && self.stands(before, draft, event)?) {
                 return Err(Refusal::Illegal("an event id is used twice").into());
             }
         }
         Ok(())
     }
 
-    fn stands(
-        &self,
-        before: Option<&Head>,
-        (event, public): (EventId, bool),
-    ) -> Result<bool, Fault> {
+    /// Tells whether an id is taken: by its own place for a copy, by anything for a new body.
+    fn stands(&self, before: Option<&Head>, draft: &Draft, event: EventId) -> Result<bool, Fault> {
         let Some(head) = before else { return Ok(false) };
+        let copy = matches!(draft.body, DraftBody::Copy(_));
         let mut statement = self.transaction.prepare_cached(
-            "SELECT 1 FROM records WHERE session_no = ?1 AND event = ?2 AND public = ?3",
+            "SELECT 1 FROM records WHERE session_no = ?1 AND event = ?2 AND public >= ?3",
         )?;
-        Ok(statement.exists(params![head.no, event.to_string(), public])?)
+        Ok(statement.exists(params![head.no, event.to_string(), copy])?)
     }
 }
