@@ -1,6 +1,6 @@
 //! What handlers take out of a request; every refusal has the API's own form.
 
-use std::{convert::Infallible, str::FromStr};
+use std::{convert::Infallible, str::FromStr, time::Duration};
 
 use axum::{
     body::Body,
@@ -17,6 +17,7 @@ use outlast_protocol::{
     read::{self, At},
 };
 use serde_json::Value;
+use tokio::time::timeout;
 
 use crate::{
     app::Shared,
@@ -31,6 +32,9 @@ use crate::{
 ///
 /// A client that is still sending would otherwise see a broken connection and never the 413.
 const DRAINED: usize = limits::BODY_BYTES;
+
+/// How long a client may pause in the middle of a body.
+const PAUSE: Duration = Duration::from_secs(60);
 
 /// The key behind the request.
 #[derive(Clone, Copy, Debug)]
@@ -191,7 +195,10 @@ async fn collect(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
         .unwrap_or(0);
     let mut stream = body.into_data_stream();
     let mut whole = Vec::with_capacity(announced.min(limits::BODY_BYTES));
-    while let Some(chunk) = stream.next().await {
+    while let Some(chunk) = timeout(PAUSE, stream.next())
+        .await
+        .map_err(|_| too_slow())?
+    {
         let chunk =
             chunk.map_err(|_| Problem::invalid("the body broke off before its announced end"))?;
         if whole.len().saturating_add(chunk.len()) > limits::BODY_BYTES {
@@ -209,12 +216,17 @@ async fn drain(mut stream: axum::body::BodyDataStream, announced: usize) {
         return;
     }
     let mut read = 0_usize;
-    while let Some(Ok(chunk)) = stream.next().await {
+    while let Ok(Some(Ok(chunk))) = timeout(PAUSE, stream.next()).await {
         read = read.saturating_add(chunk.len());
         if read > DRAINED {
             return;
         }
     }
+}
+
+fn too_slow() -> Problem {
+    let words = format!("the body made no progress for {} seconds", PAUSE.as_secs());
+    Problem::new(ErrorCode::Timeout, words)
 }
 
 fn too_large() -> Problem {

@@ -18,6 +18,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
+use http::{HeaderName, HeaderValue, header};
 use outlast_kernel::Kernel;
 use outlast_protocol::{Micros, Problem, id::SessionId};
 use outlast_store::{Receipt, Reply};
@@ -27,7 +28,7 @@ pub(crate) use self::attempt::{Attempt, Ticket};
 use self::{
     attempt::Chain,
     flights::{Entrance, Flight, Flights},
-    marks::Marks,
+    marks::{Marks, Older},
 };
 use crate::{
     Api,
@@ -36,6 +37,9 @@ use crate::{
     connection::Connection,
     events, failure, metric_definitions as figures,
 };
+
+/// Tells that an answer is that of an earlier request.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// How long a request without a key can be repeated.
 const RETRIED: Duration = Duration::from_secs(10 * 60);
@@ -100,7 +104,7 @@ impl App {
         let Some(Sending { attempt, over }) = sending else {
             return Ok(answer::json(work(None).await?));
         };
-        let flight = match self.board(&attempt).await? {
+        let mut flight = match self.board(&attempt).await? {
             Boarded::Landed(body) => return Ok(self.replay(&attempt, over, body)),
             Boarded::First(flight) => flight,
         };
@@ -111,9 +115,17 @@ impl App {
         let ticket = attempt.ticket(self.kernel.now());
         let work = work(Some(ticket));
         let flying = async move {
-            let body = work.await?;
-            flight.land(&body);
-            Ok::<_, Problem>(body)
+            flight.begin();
+            match work.await {
+                Ok(body) => {
+                    flight.land(&body);
+                    Ok(body)
+                }
+                Err(problem) => {
+                    flight.refuse(&problem);
+                    Err(problem)
+                }
+            }
         };
         let handle = self.tasks.spawn(flying.in_current_span());
         let body = handle.await.map_err(|fault| failure::internal(&fault))??;
@@ -123,7 +135,11 @@ impl App {
     /// Waits for the original, if it is at work; else becomes the one that is.
     async fn board(&self, attempt: &Attempt) -> Result<Boarded, Problem> {
         loop {
-            match self.once.flights.enter(attempt, &self.once.marks) {
+            match self
+                .once
+                .flights
+                .enter(attempt, &self.once.marks, self.kernel.now())
+            {
                 Entrance::First(flight) => {
                     self.once.marks.settle(attempt.fingerprint).await;
                     return Ok(Boarded::First(flight));
@@ -146,12 +162,16 @@ impl App {
     ) -> Result<Option<String>, Problem> {
         let kept = match attempt.chain {
             Chain::Retry { count: 0 } => return Ok(None),
-            Chain::Retry { .. } if flight.is_marked() => return Ok(None),
             Chain::Retry { .. } => RETRIED,
             Chain::Key { .. } => KEPT,
         };
         let kept = i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
         let since = Micros(self.kernel.now().0.saturating_sub(kept));
+        let since = match flight.older() {
+            Older::Good => since,
+            Older::Since(floor) => since.max(floor),
+            Older::Dead => return Ok(None),
+        };
         let found = self
             .kernel
             .resources()
@@ -170,7 +190,11 @@ impl App {
 
     fn replay(&self, attempt: &Attempt, over: Option<Connection>, body: String) -> Response {
         figures::replayed();
-        self.written(attempt, over, body)
+        let mut response = self.written(attempt, over, body);
+        response
+            .headers_mut()
+            .insert(REPLAYED, HeaderValue::from_static("true"));
+        response
     }
 
     /// Makes the response, and marks its receipt once the whole of it was taken to be written, and
@@ -185,22 +209,25 @@ impl App {
         let whole = futures::stream::once(async move {
             match over {
                 None => marks.add(fingerprint),
-                Some(connection) => drop(tasks.spawn(async move {
-                    tokio::select! {
-                        biased;
-                        () = shutdown.cancelled() => {}
-                        () = connection.ended() => return,
-                        () = tokio::time::sleep(OUTLIVED) => {}
-                    }
-                    marks.add(fingerprint);
-                })),
+                Some(connection) => {
+                    let note = marks.soon(fingerprint);
+                    drop(tasks.spawn(async move {
+                        tokio::select! {
+                            biased;
+                            () = shutdown.cancelled() => {}
+                            () = connection.ended() => return marks.lost(fingerprint, note),
+                            () = tokio::time::sleep(OUTLIVED) => {}
+                        }
+                        marks.ripen(fingerprint, note);
+                    }));
+                }
             }
             Ok::<_, std::convert::Infallible>(Bytes::from(body))
         });
         let mut response = answer::json(Body::from_stream(whole));
         response
             .headers_mut()
-            .insert(http::header::CONTENT_LENGTH, length.into());
+            .insert(header::CONTENT_LENGTH, length.into());
         response
     }
 }

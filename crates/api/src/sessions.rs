@@ -115,7 +115,8 @@ impl App {
     /// Resolves what a new session runs with: a copy of its agent, in an environment that is there.
     async fn configure(&self, new: &CreateSession) -> Result<Config, Problem> {
         let agent = self.copy(&new.agent).await?;
-        let (_, environment) = self.newest::<Environment>(new.environment_id).await?;
+        let found = self.newest::<Environment>(new.environment_id).await;
+        let (_, environment) = found.map_err(|problem| named(problem, "environment_id"))?;
         if environment.archived_at.is_some() {
             return Err(Problem::new(
                 ErrorCode::EnvironmentArchived,
@@ -146,6 +147,14 @@ impl App {
         }
         AgentSnapshot::from_agent(&agent, &wanted.overrides, &*self.models)
     }
+}
+
+/// Puts the field in front of the words about an object that it names and that is not there.
+fn named(problem: Problem, field: &str) -> Problem {
+    if problem.code.status() != 404 || problem.message.starts_with(field) {
+        return problem;
+    }
+    Problem::new(problem.code, format!("{field}: {}", problem.message))
 }
 
 /// Reads the filters; `None` if no session of this server can match them.

@@ -5,12 +5,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use outlast_protocol::Problem;
+use outlast_protocol::{Micros, Problem};
 use tokio::sync::watch;
 
 use super::{
     attempt::{Attempt, Chain},
-    marks::Marks,
+    marks::{Marks, Older},
 };
 
 /// The newest attempt of each fingerprint that is at work.
@@ -59,13 +59,30 @@ pub(super) struct Flight {
     marks: Arc<Marks>,
     attempt: Attempt,
     body: watch::Sender<Option<Arc<str>>>,
-    /// Whether the receipt that was there before answers no more.
-    marked: bool,
+    /// When it began.
+    at: Micros,
+    /// What is known of the receipts before it.
+    older: Older,
+    stage: Stage,
+}
+
+/// How far an attempt got.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stage {
+    /// Nothing came of it.
+    Nothing,
+    /// It may have been accepted: the work began, and nobody knows how it ended.
+    Begun,
 }
 
 impl Flights {
     /// Finds what an attempt has to wait for, or puts it to work.
-    pub(super) fn enter(self: &Arc<Self>, attempt: &Attempt, marks: &Arc<Marks>) -> Entrance {
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        attempt: &Attempt,
+        marks: &Arc<Marks>,
+        at: Micros,
+    ) -> Entrance {
         let mut all = self.lock();
         if let Some(entry) = all.get(&attempt.fingerprint)
             // A difference under one key is told by whoever waits.
@@ -81,14 +98,15 @@ impl Flights {
                 body: receiver,
             },
         );
-        let marked = marks.take(attempt.fingerprint);
-        let (flights, marks) = (self.clone(), marks.clone());
+        let older = marks.take(attempt.fingerprint);
         Entrance::First(Flight {
-            flights,
-            marks,
+            flights: self.clone(),
+            marks: marks.clone(),
             attempt: *attempt,
             body,
-            marked,
+            at,
+            older,
+            stage: Stage::Nothing,
         })
     }
 
@@ -103,19 +121,42 @@ impl Flight {
         self.body.send_replace(Some(body.into()));
     }
 
-    /// Tells whether the receipt that was there before answers no more.
-    pub(super) fn is_marked(&self) -> bool {
-        self.marked
+    /// Notes that the work begins: from here on only its end tells whether it was accepted.
+    pub(super) fn begin(&mut self) {
+        self.stage = Stage::Begun;
+    }
+
+    /// Notes that the request was refused, for certain or for all that anybody knows.
+    pub(super) fn refuse(&mut self, problem: &Problem) {
+        if problem.code.status() < 500 {
+            self.stage = Stage::Nothing;
+        }
+    }
+
+    /// Returns what is known of the receipts before it.
+    pub(super) fn older(&self) -> Older {
+        self.older
+    }
+
+    /// Returns what is known of all receipts, now that this attempt was not accepted.
+    fn left(&self) -> Older {
+        let first = self.attempt.chain == (Chain::Retry { count: 0 });
+        let older = if first { Older::Dead } else { self.older };
+        match (older, self.stage) {
+            (Older::Dead, Stage::Begun) => Older::Since(self.at),
+            (older, Stage::Begun | Stage::Nothing) => older,
+        }
     }
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        let landed = self.body.borrow().is_some();
-        let began = self.attempt.chain == (Chain::Retry { count: 0 });
-        if !landed && (began || self.marked) {
-            // Refused, but it came: an older receipt is of a chain that is over.
-            self.marks.add(self.attempt.fingerprint);
+        if self.body.borrow().is_none() {
+            match self.left() {
+                Older::Good => {}
+                Older::Since(at) => self.marks.floor(self.attempt.fingerprint, at),
+                Older::Dead => self.marks.add(self.attempt.fingerprint),
+            }
         }
         let mut all = self.flights.lock();
         let own = |entry: &Entry| entry.body.same_channel(&self.body.subscribe());

@@ -1,7 +1,8 @@
 //! Receipts that answer no more, until the store knows it.
 //!
 //! A mark counts at once here. It is written a moment later, many in one transaction, because a
-//! disk sync per answer would stand in the way of the next append.
+//! disk sync per answer would stand in the way of the next append. A floor says less: an attempt
+//! came to an end that nobody knows, so its own receipt may be there and counts, older ones do not.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,6 +12,7 @@ use std::{
 
 use futures::future::join_all;
 use outlast_kernel::Kernel;
+use outlast_protocol::Micros;
 use tokio::{sync::watch, time::sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -21,6 +23,20 @@ const GATHER: Duration = Duration::from_secs(1);
 
 /// Marks that are written at once.
 const BATCH: usize = 1_024;
+
+/// Floors below which nobody looks for old ones.
+const FEW: usize = 1_024;
+
+/// What is known of the receipts that were there before an attempt.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Older {
+    /// They stand as they are.
+    Good,
+    /// Those from this moment on stand.
+    Since(Micros),
+    /// None answers any more.
+    Dead,
+}
 
 /// Marks on their way to the store.
 #[derive(Debug)]
@@ -39,6 +55,11 @@ struct Inner {
     /// On their way: the receipt that they concern must not be replaced now. Holds whether the
     /// mark was taken back meanwhile.
     leaving: HashMap<[u8; 32], bool>,
+    /// Attempts whose end is not known; kept for as long as they can be retried.
+    floors: HashMap<[u8; 32], Micros>,
+    /// Answers that were written and may be marked soon, by the number of their note.
+    soon: HashMap<[u8; 32], u64>,
+    notes: u64,
     /// Whether a task is there that writes them.
     writer: bool,
 }
@@ -64,16 +85,63 @@ impl Marks {
         }
     }
 
-    /// Takes a mark back, because a new receipt may come; tells whether there was one.
+    /// Notes that a receipt will be marked unless another attempt comes before.
+    pub(super) fn soon(&self, fingerprint: [u8; 32]) -> u64 {
+        let mut inner = self.lock();
+        inner.notes += 1;
+        let note = inner.notes;
+        inner.soon.insert(fingerprint, note);
+        note
+    }
+
+    /// Marks a receipt if it is still the one of that note.
+    pub(super) fn ripen(self: &Arc<Self>, fingerprint: [u8; 32], note: u64) {
+        let mut inner = self.lock();
+        let still = inner.soon.get(&fingerprint) == Some(&note);
+        if still {
+            inner.soon.remove(&fingerprint);
+        }
+        drop(inner);
+        if still {
+            self.add(fingerprint);
+        }
+    }
+
+    /// Takes a note back: its answer did not arrive.
+    pub(super) fn lost(&self, fingerprint: [u8; 32], note: u64) {
+        let mut inner = self.lock();
+        if inner.soon.get(&fingerprint) == Some(&note) {
+            inner.soon.remove(&fingerprint);
+        }
+    }
+
+    /// Notes that receipts of this moment and later stand, and older ones do not.
+    pub(super) fn floor(&self, fingerprint: [u8; 32], at: Micros) {
+        let mut inner = self.lock();
+        if inner.floors.len() >= FEW {
+            let now = self.kernel.now();
+            inner
+                .floors
+                .retain(|_, floor| now.since(*floor) < super::RETRIED);
+        }
+        inner.floors.insert(fingerprint, at);
+    }
+
+    /// Takes back what was noted, because a new receipt may come; returns it.
     ///
     /// Wait for [`Marks::settle`] before that receipt is written.
-    pub(super) fn take(&self, fingerprint: [u8; 32]) -> bool {
+    pub(super) fn take(&self, fingerprint: [u8; 32]) -> Older {
         let mut inner = self.lock();
         let leaving = inner
             .leaving
             .get_mut(&fingerprint)
             .map(|taken| *taken = true);
-        inner.gathered.remove(&fingerprint) || leaving.is_some()
+        let floor = inner.floors.remove(&fingerprint);
+        inner.soon.remove(&fingerprint);
+        if inner.gathered.remove(&fingerprint) || leaving.is_some() {
+            return Older::Dead;
+        }
+        floor.map_or(Older::Good, Older::Since)
     }
 
     /// Waits until no mark of this receipt is on its way.

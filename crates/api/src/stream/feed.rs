@@ -16,6 +16,7 @@ use outlast_session::{Kind, Record};
 use outlast_store::GONE;
 use tokio::{
     sync::watch,
+    task::coop::consume_budget,
     time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
@@ -96,6 +97,8 @@ impl Feed {
             if !out.is_empty() {
                 return Some(out);
             }
+            // A long run of private records must not keep a thread to itself.
+            consume_budget().await;
         }
         None
     }

@@ -1,5 +1,15 @@
 //! The API from outside, over a store in memory, with brains that the tests play by hand.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "helpers of tests; clippy exempts only the test functions themselves"
+)]
+
 mod agents;
 mod bench;
 mod brain;

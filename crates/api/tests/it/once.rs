@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
+use axum::response::Response;
 use http::Method;
+use outlast_api::Connection;
 use outlast_session::Proposal;
 use outlast_testkit::faulty::Fault;
 use serde_json::{Value, json};
@@ -32,6 +34,14 @@ async fn read(bench: &Bench, path: &str, body: &Value, headers: &[(&str, &str)])
 
 fn hi() -> Value {
     json!({ "events": [message("hi")] })
+}
+
+/// Lets sends meet a fault.
+fn fail_sends(bench: &Bench, fault: Fault) {
+    bench.store.hook(move |_, _, append| match append.proposal {
+        Proposal::Send(_) => fault,
+        _ => Fault::None,
+    });
 }
 
 async fn messages(bench: &Bench, session: &str) -> Vec<String> {
@@ -102,40 +112,52 @@ async fn a_first_attempt_is_always_new() {
 #[tokio::test]
 async fn a_refused_first_attempt_ends_the_older_chain() {
     let (bench, session, path) = start().await;
-    lose(&bench, &path, &hi(), &[(COUNT, "0")]).await;
-    bench.store.hook(|_, _, append| match append.proposal {
-        Proposal::Send(_) => Fault::Before,
-        _ => Fault::None,
-    });
-    assert_eq!(lose(&bench, &path, &hi(), &[(COUNT, "0")]).await, 503);
-    bench.store.hook(|_, _, _| Fault::None);
-    read(&bench, &path, &hi(), &[(COUNT, "1")]).await.ok();
-    assert_eq!(messages(&bench, &session).await.len(), 2);
+    let interrupt = json!({ "events": [{ "type": "user.interrupt" }] });
+    lose(&bench, &path, &interrupt, &[(COUNT, "0")]).await;
+    bench
+        .poke(&format!("/v1/sessions/{session}/archive"))
+        .await
+        .ok();
+    // Refused now, and its retry too: what the older chain was told is none of theirs.
+    assert_eq!(lose(&bench, &path, &interrupt, &[(COUNT, "0")]).await, 400);
+    read(&bench, &path, &interrupt, &[(COUNT, "1")])
+        .await
+        .refused(400);
 }
 
 #[tokio::test]
-async fn a_lost_commit_is_found_again() {
+async fn a_commit_whose_acknowledgement_was_lost_is_found_again() {
     let (bench, session, path) = start().await;
-    bench.store.hook(|_, _, append| match append.proposal {
-        Proposal::Send(_) => Fault::After,
-        _ => Fault::None,
-    });
+    // An older chain with the same bytes, whose answer was lost too.
+    lose(&bench, &path, &hi(), &[(COUNT, "0")]).await;
+    fail_sends(&bench, Fault::After);
     assert_eq!(lose(&bench, &path, &hi(), &[(COUNT, "0")]).await, 503);
-    bench.store.hook(|_, _, _| Fault::None);
-    // The attempt failed as far as anybody knew; it cannot be told from one that never committed,
-    // so its mark is there, and the retry is made anew unless it has a key.
-    read(&bench, &path, &hi(), &[(COUNT, "1")]).await.ok();
-    let count = messages(&bench, &session).await.len();
-    assert!((1..=2).contains(&count));
-    bench.store.hook(|_, _, append| match append.proposal {
-        Proposal::Send(_) => Fault::After,
-        _ => Fault::None,
-    });
+    fail_sends(&bench, Fault::None);
+    let both = messages(&bench, &session).await;
+    assert_eq!(both.len(), 2);
+    let reply = read(&bench, &path, &hi(), &[(COUNT, "1")]).await;
+    assert_eq!(reply.headers["idempotent-replayed"], "true");
+    assert_eq!(id(&reply.ok()["data"][0]), both[1]);
     let other = json!({ "events": [message("keyed")] });
+    fail_sends(&bench, Fault::After);
     assert_eq!(lose(&bench, &path, &other, &[(KEY, "k")]).await, 503);
-    bench.store.hook(|_, _, _| Fault::None);
+    fail_sends(&bench, Fault::None);
     read(&bench, &path, &other, &[(KEY, "k")]).await.ok();
-    assert_eq!(messages(&bench, &session).await.len(), count + 1);
+    assert_eq!(messages(&bench, &session).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_failure_that_left_nothing_is_made_good_by_its_retry() {
+    let (bench, session, path) = start().await;
+    lose(&bench, &path, &hi(), &[(COUNT, "0")]).await;
+    fail_sends(&bench, Fault::Before);
+    for count in ["0", "1"] {
+        assert_eq!(lose(&bench, &path, &hi(), &[(COUNT, count)]).await, 503);
+    }
+    fail_sends(&bench, Fault::None);
+    let reply = read(&bench, &path, &hi(), &[(COUNT, "2")]).await;
+    assert!(!reply.headers.contains_key("idempotent-replayed"));
+    assert_eq!(messages(&bench, &session).await.len(), 2);
 }
 
 #[tokio::test]
@@ -452,4 +474,49 @@ async fn many_at_once_under_one_key_are_one() {
     }
     assert!(texts.iter().all(|text| *text == texts[0]));
     assert_eq!(messages(&bench, &session).await.len(), 1);
+}
+
+/// Sends over a connection that the server knows.
+async fn over(bench: &Bench, path: &str, connection: &Connection, count: &str) -> Response {
+    let mut request = request(Method::POST, path, &[(COUNT, count)], &hi().to_string());
+    request.extensions_mut().insert(connection.clone());
+    bench.raw(request).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_counts_as_read_once_its_connection_outlived_it() {
+    let (bench, session, path) = start().await;
+    let (connection, guard) = Connection::open();
+    whole(over(&bench, &path, &connection, "0").await)
+        .await
+        .ok();
+    // It broke right behind the answer: nobody can say that the client has it.
+    drop(guard);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let (connection, _guard) = Connection::open();
+    let again = whole(over(&bench, &path, &connection, "1").await).await;
+    assert_eq!(again.headers["idempotent-replayed"], "true");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    whole(over(&bench, &path, &connection, "2").await)
+        .await
+        .ok();
+    assert_eq!(messages(&bench, &session).await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_mark_of_an_answer_does_not_meet_the_next_one() {
+    let (bench, session, path) = start().await;
+    let (connection, _guard) = Connection::open();
+    whole(over(&bench, &path, &connection, "0").await)
+        .await
+        .ok();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    drop(over(&bench, &path, &connection, "0").await);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let both = messages(&bench, &session).await;
+    let again = whole(over(&bench, &path, &connection, "1").await)
+        .await
+        .ok();
+    assert_eq!((both.len(), id(&again["data"][0])), (2, both[1].clone()));
+    assert_eq!(messages(&bench, &session).await, both);
 }

@@ -378,7 +378,7 @@ fn look(random: &Seeded, readers: &mut [(Reader, Accumulator)]) {
 
 #[tokio::test]
 async fn no_order_of_things_breaks_a_promise() {
-    for seed in 0..8 {
+    for seed in 0..5 {
         play(seed).await;
     }
 }

@@ -48,6 +48,8 @@ pub(crate) struct Reader {
     pub(crate) headers: HeaderMap,
     body: BodyDataStream,
     text: String,
+    /// How much of the text was taken.
+    read: usize,
 }
 
 impl Reader {
@@ -57,6 +59,7 @@ impl Reader {
             headers: parts.headers,
             body: body.into_data_stream(),
             text: String::new(),
+            read: 0,
         }
     }
 
@@ -70,7 +73,11 @@ impl Reader {
                 .await
                 .expect("nothing comes")
             else {
-                assert_eq!(self.text, "", "the stream ends in the middle of a frame");
+                assert_eq!(
+                    &self.text[self.read..],
+                    "",
+                    "the stream ends in the middle of a frame"
+                );
                 return None;
             };
             self.text
@@ -115,9 +122,13 @@ impl Reader {
     }
 
     fn buffered(&mut self) -> Option<Frame> {
-        let (frame, rest) = self.text.split_once("\n\n")?;
+        let (frame, _) = self.text[self.read..].split_once("\n\n")?;
+        self.read += frame.len() + 2;
         let frame = Frame::parse(frame);
-        self.text = rest.to_owned();
+        if self.read == self.text.len() {
+            self.text.clear();
+            self.read = 0;
+        }
         Some(frame)
     }
 }
