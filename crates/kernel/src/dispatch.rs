@@ -2,9 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outlast_protocol::event::{Body as _, ErrorKind, RetryStatus, SessionError};
-use outlast_session::{Claim, Failure, Proposal, Step, Then};
-use outlast_store::Ready;
+use outlast_protocol::{
+    event::{Body as _, ErrorKind, RetryStatus, SessionError},
+    id::SessionId,
+};
+use outlast_session::{Claim, Failure, Proposal, State, Step, Then, Thread};
+use outlast_store::{ReadError, Ready};
 use tokio::time::sleep;
 
 use crate::{kernel::Inner, lease::Lease, metric_definitions as metrics};
@@ -95,6 +98,47 @@ async fn claim(inner: &Arc<Inner>, ready: Ready) -> bool {
             false
         }
     }
+}
+
+/// Takes up a thread that this process may have claimed without hearing of it.
+///
+/// An append that failed may have reached the log all the same. A lease of a process that lives
+/// is nobody else's to take, so without this the thread would wait for ever.
+pub(crate) async fn recover(inner: Arc<Inner>, session: SessionId) {
+    while !inner.closing.is_cancelled() {
+        sleep(PAUSE).await;
+        let state = match inner.store.head(session).await {
+            Ok(state) => state,
+            Err(ReadError::NotFound(_)) => return,
+            Err(ReadError::Unreadable(_) | ReadError::Unavailable(_)) => continue,
+        };
+        let Some(thread) = orphan(&inner, &state) else {
+            return;
+        };
+        let ready = Ready {
+            session,
+            thread,
+            dead: None,
+        };
+        if claim(&inner, ready).await {
+            return;
+        }
+    }
+}
+
+/// Returns a thread that stands as held by this process while no brain of it knows.
+fn orphan(inner: &Inner, state: &State) -> Option<u32> {
+    let lost = |(number, thread): &(u32, &Thread)| {
+        let ours = thread
+            .lease
+            .as_ref()
+            .is_some_and(|lease| lease.process == inner.process);
+        ours && !inner.leases.has(state.id, *number, thread.epoch)
+    };
+    (0_u32..)
+        .zip(&state.threads)
+        .find(lost)
+        .map(|(number, _)| number)
 }
 
 /// Returns how long nothing is expected to become ready.

@@ -17,7 +17,12 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    auth::Keys, dispatch, hand::Hands, lease::Claims, lease::Lease, preview::Bus, signal::Signals,
+    auth::Keys,
+    dispatch,
+    hand::Hands,
+    lease::{Claims, Lease, Leases},
+    preview::Bus,
+    signal::Signals,
 };
 
 /// What a kernel is made of.
@@ -65,6 +70,7 @@ pub(crate) struct Inner {
     pub(crate) keys: Keys,
     pub(crate) previews: Bus,
     pub(crate) signals: Signals,
+    pub(crate) leases: Leases,
     /// Told when a thread may want a brain.
     pub(crate) wake: Notify,
     pub(crate) slots: Arc<Semaphore>,
@@ -97,6 +103,7 @@ impl Kernel {
             keys: Keys::default(),
             previews: Bus::default(),
             signals: Signals::default(),
+            leases: Leases::default(),
             wake: Notify::new(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -188,9 +195,15 @@ impl Inner {
         let pending = self.store.append(session, Append { proposal, receipt });
         let inner = self.clone();
         self.tasks.spawn(async move {
-            let outcome = pending.await?;
-            inner.absorb(&outcome, permit);
-            Ok(outcome)
+            let outcome = pending.await;
+            match &outcome {
+                Ok(outcome) => inner.absorb(outcome, permit),
+                Err(AppendError::Unavailable(_)) if permit.is_some() => {
+                    inner.tasks.spawn(dispatch::recover(inner.clone(), session));
+                }
+                Err(_) => {}
+            }
+            outcome
         })
     }
 

@@ -1,16 +1,21 @@
 //! A brain's right to work on one thread, and all it can do with it.
 
 use std::{
+    collections::HashSet,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use outlast_protocol::id::{EventId, SessionId};
 use outlast_session::{Fence, Kind, Proposal, Record, State, Step, Thread, body::Claimed};
-use outlast_store::{Outcome, Slice, Snapshot};
+use outlast_store::{AppendError, Outcome, Slice, Snapshot};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
 use crate::{Kernel, LeaseError, Preview, dispatch, kernel::Inner, metric_definitions as metrics};
+
+/// How long to wait before a lease is given back once more.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// Leases that this process won, for whatever brain it runs.
 #[derive(Debug)]
@@ -47,6 +52,21 @@ pub struct Lease {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
+/// The leases that brains of this process hold: (session, thread, epoch).
+#[derive(Debug, Default)]
+pub(crate) struct Leases(Mutex<HashSet<(SessionId, u32, u64)>>);
+
+impl Leases {
+    /// Tells whether a brain of this process has that lease.
+    pub(crate) fn has(&self, session: SessionId, thread: u32, epoch: u64) -> bool {
+        self.set().contains(&(session, thread, epoch))
+    }
+
+    fn set(&self) -> MutexGuard<'_, HashSet<(SessionId, u32, u64)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Where the order of appends stands.
 #[derive(Debug, Default)]
 struct Order {
@@ -66,7 +86,14 @@ impl Lease {
             .iter()
             .rfind(|record| record.kind == Kind::Claimed)?;
         let claimed: Claimed = serde_json::from_str(record.body.text()).ok()?;
-        (claimed.process == inner.process).then(|| Self {
+        if claimed.process != inner.process {
+            return None;
+        }
+        inner
+            .leases
+            .set()
+            .insert((outcome.state.id, record.thread, claimed.epoch));
+        Some(Self {
             inner: inner.clone(),
             session: outcome.state.id,
             thread: record.thread,
@@ -219,6 +246,10 @@ pub(crate) async fn joined(
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        self.inner
+            .leases
+            .set()
+            .remove(&(self.session, self.thread, self.epoch));
         let state = self.state();
         if self.held(&state).is_none() {
             return;
@@ -231,13 +262,28 @@ impl Drop for Lease {
             seq: now.last,
             acked: now.last,
         };
-        let step = Step::Release;
+        let (session, thread) = (self.session, self.thread);
         let proposal = Proposal::Brain {
-            thread: self.thread,
+            thread,
             fence,
-            step,
+            step: Step::Release,
         };
-        drop(self.inner.append(self.session, proposal, None, None));
+        self.inner
+            .tasks
+            .spawn(give_back(self.inner.clone(), session, proposal));
+    }
+}
+
+/// Gives a lease back, however long the log cannot be written: nobody else could take it.
+async fn give_back(inner: Arc<Inner>, session: SessionId, release: Proposal) {
+    loop {
+        let handle = inner.append(session, release.clone(), None, None);
+        match handle.await {
+            Ok(Err(AppendError::Unavailable(_))) if !inner.closing.is_cancelled() => {
+                tokio::time::sleep(AGAIN).await;
+            }
+            Ok(Ok(_) | Err(_)) | Err(_) => return,
+        }
     }
 }
 

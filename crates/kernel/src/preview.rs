@@ -12,7 +12,9 @@ use outlast_protocol::{
 use tokio::sync::broadcast;
 
 /// Previews that a slow reader may be behind before it loses the rest of an event's text.
-const BEHIND: usize = 1_024;
+///
+/// Room for all of them is taken with the first reader of a thread: some 80 bytes each.
+const BEHIND: usize = 256;
 
 /// A piece of an event that is being made.
 #[derive(Clone, Debug, PartialEq)]
