@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 
 class Mismatch(AssertionError):
@@ -20,10 +20,12 @@ class Mismatch(AssertionError):
 def check(value: Any, known: frozenset[str] = frozenset()) -> None:
     """Raises [Mismatch] if a model lacks what its class requires or has what its class does not know.
 
-    `known` names the extra fields that are registered, each as `Model.field`.
+    `known` holds what is registered as newer than this client: an extra field as `Model.field`, a
+    value that its model does not take as `Model.field=value`, an event as its type.
     """
     for model in models_in(value):
-        check_model(model, known)
+        if getattr(model, "type", None) not in known:
+            check_model(model, known)
 
 
 def models_in(value: Any) -> Iterator[BaseModel]:
@@ -38,12 +40,23 @@ def models_in(value: Any) -> Iterator[BaseModel]:
 def check_model(model: BaseModel, known: frozenset[str]) -> None:
     raw = model.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
     try:
-        parsed = type(model).model_validate(raw)
-    except ValueError as error:
-        raise Mismatch(f"{type(model).__name__}: {error}\nin {raw}") from error
-    unknown = sorted(set(extras(parsed)) - known)
+        type(model).model_validate(raw)
+    except ValidationError as error:
+        new = sorted(set(faults(error)) - known)
+        if new:
+            raise Mismatch(f"{', '.join(new)}: {error}\nin {raw}") from error
+    unknown = sorted(set(extras(model)) - known)
     if unknown:
         raise Mismatch(f"fields that the client does not know: {', '.join(unknown)}\nin {raw}")
+
+
+def faults(error: ValidationError) -> Iterator[str]:
+    """Yields what is wrong, each as `Model.field=what was there`."""
+    for fault in error.errors():
+        value = fault["input"]
+        if isinstance(value, dict):
+            value = value.get("type")
+        yield f"{error.title}.{fault['loc'][0]}={'null' if value is None else value}"
 
 
 def extras(value: Any) -> Iterator[str]:

@@ -32,9 +32,18 @@ class World:
         """Makes a client; `options` are those of its constructor."""
         kind = anthropic.AsyncAnthropic if self.mode == "async" else anthropic.Anthropic
         settings = {"base_url": self.url, "api_key": self.key, "max_retries": 2, **options}
-        client = kind(_strict_response_validation=True, **settings)
+        # A client that is older than a field cannot be strict about it; `strict` knows which those are.
+        exact = not any(item.endswith("=null") for item in self.seen.known)
+        client = kind(_strict_response_validation=exact, **settings)
         self.clients.append(client)
         return Api(client.beta, self.seen)
+
+    def familiar(self, events: list[Any]) -> list[Any]:
+        """Leaves out the events, or types of events, that are newer than this client.
+
+        Older clients drop them from streams and misname them in lists.
+        """
+        return [item for item in events if getattr(item, "type", item) not in self.seen.known]
 
     @property
     def raw(self) -> Any:

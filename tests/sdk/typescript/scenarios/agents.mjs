@@ -63,8 +63,9 @@ export default {
     assert.equal(changed.tools[0].default_config.enabled, true);
     const bash = changed.tools[0].configs.find((entry) => entry.name === 'bash');
     assert.deepEqual([bash.enabled, bash.permission_policy.type], [false, 'always_allow']);
-    const cleared = await w.api.agents.update(agent.id, { version: 2, tools: null });
+    const cleared = await w.api.agents.update(agent.id, { version: 2, tools: null, metadata: null });
     assert.deepEqual([cleared.version, cleared.tools], [3, []]);
+    assert.deepEqual(cleared.metadata, { b: '2', c: '3' });
   },
 
   async 'agents.update.no_change'(w) {

@@ -88,6 +88,8 @@ export default {
     assert.equal(second.processed_at, null);
     assert.deepEqual(ids(waiting), [second.id]);
     assert.equal(listed.at(-1).id, second.id);
+    const timed = await w.history(talk.id, { 'created_at[gt]': '2000-01-01T00:00:00Z' });
+    assert.deepEqual(timed, listed.slice(0, -1), 'what has no time fits no filter by time');
     assert.ok(listed.some((event) => event.id === first.id && event.processed_at));
     await talk.send({ type: 'user.interrupt' });
     assert.equal(text((await talk.until('agent.message')).at(-1)), 'Second.');

@@ -78,8 +78,8 @@ async def update(w: World) -> None:
     assert changed.tools[0].default_config.enabled is True
     (bash,) = [entry for entry in changed.tools[0].configs if entry.name == "bash"]
     assert (bash.enabled, bash.permission_policy.type) == (False, "always_allow")
-    cleared = await w.api.agents.update(agent.id, version=2, tools=None)
-    assert (cleared.version, cleared.tools) == (3, [])
+    cleared = await w.api.agents.update(agent.id, version=2, tools=None, metadata=None)
+    assert (cleared.version, cleared.tools, cleared.metadata) == (3, [], {"b": "2", "c": "3"})
 
 
 @scenario("agents.update.no_change")

@@ -28,17 +28,18 @@ async def normal_turn(w: World) -> None:
     async with w.talk() as talk:
         heard = await talk.turn([{"text": "Hello.", "usage": {"input_tokens": 3, "output_tokens": 2}}])
     settled = [event for event in heard if event.processed_at]
-    assert types(settled) == NORMAL
+    assert types(settled) == w.familiar(NORMAL)
     start, end = one(heard, "span.model_request_start"), one(heard, "span.model_request_end")
     assert end.model_request_start_id == start.id and not end.is_error
     assert (end.model_usage.input_tokens, end.model_usage.output_tokens) == (3, 2)
     assert text(one(heard, "agent.message")) == "Hello."
     idle = heard[-1]
     assert idle.stop_reason.type == "end_turn" and idle.stop_details is None
-    assert one(heard, "session.usage").usage.output_tokens == 2
+    if "session.usage" in w.familiar(NORMAL):
+        assert one(heard, "session.usage").usage.output_tokens == 2
     thread = one(heard, "session.thread_status_running")
     assert thread.session_thread_id.startswith("sthr_") and thread.agent_name == "scenario"
-    listed = await w.history(talk.id)
+    listed = w.familiar(await w.history(talk.id))
     assert [event.id for event in listed] == [event.id for event in settled]
 
 
@@ -104,7 +105,7 @@ async def reconnect(w: World) -> None:
             while not done:
                 async with await w.follow(talk.id) as again:
                     for event in await w.history(talk.id):
-                        known.setdefault(event.id, event)
+                        known[event.id] = event
                         done |= event.type == "session.status_idle"
                     if done:
                         break
@@ -112,13 +113,13 @@ async def reconnect(w: World) -> None:
                     for _ in range(3):
                         (event,) = await again.until(lambda _: True)
                         if event.processed_at:
-                            known.setdefault(event.id, event)
+                            known[event.id] = event
                         if event.type == "session.status_idle":
                             done = True
                             break
         await talk.idle()
-    listed = await w.history(talk.id)
-    settled = [event for event in known.values() if event.processed_at]
+    listed = w.familiar(await w.history(talk.id))
+    settled = w.familiar([event for event in known.values() if event.processed_at])
     assert {event.id for event in settled} == {event.id for event in listed}
     assert text(of(listed, "agent.message")[-1]) == "End."
 

@@ -44,12 +44,13 @@ async def files(w: World) -> None:
         {"calls": [call("glob", pattern="**/*.txt")]},
         {"calls": [call("grep", pattern="^thr")]},
         {"calls": [call("read", file_path="nowhere")]},
+        {"calls": [call("write", file_path="/tmp/far", content="off")]},
         {"text": "Done."},
     ]
     async with w.talk(toolset()) as talk:
         heard = await talk.turn(script)
     results = of(heard, "agent.tool_result")
-    assert [bool(result.is_error) for result in results] == [False] * 6 + [True]
+    assert [bool(result.is_error) for result in results] == [False] * 6 + [True, False]
     words = [text(result) for result in results]
     assert "a/b.txt" in words[0] and "a/b.txt" in words[1]
     assert words[2] == "one\n2\nthree\n" and words[3].strip() == "2"
@@ -169,6 +170,37 @@ async def ask_partial(w: World) -> None:
 
 def confirm(id: str, verdict: str, **more: object) -> dict[str, object]:
     return {"type": "user.tool_confirmation", "tool_use_id": id, "result": verdict, **more}
+
+
+@scenario("tools.ask.auto")
+async def ask_auto(w: World) -> None:
+    """There is no judge yet, so `auto` asks, and says why."""
+    kit = toolset(default_config={"permission_policy": {"type": "auto"}})
+    async with w.talk(kit) as talk:
+        heard = await talk.turn([{"calls": [call("bash", command="echo ran")]}, {"text": "Done."}])
+        use = one(heard, "agent.tool_use")
+        await talk.send(confirm(use.id, "allow"))
+        await talk.idle()
+    assert use.evaluated_permission == "ask"
+    evaluation = use.model_dump()["evaluation"]
+    assert evaluation["type"] == "auto"
+    assert evaluation["evaluated_permission"] == {"type": "ask", "reason_code": "indeterminate"}
+
+
+@scenario("tools.web")
+async def web(w: World) -> None:
+    """Web tools are stored with their settings, and not offered."""
+    configs = [
+        {"name": "web_fetch", "allowed_domains": ["example.com"], "max_content_tokens": 1000},
+        {"name": "web_search", "blocked_domains": ["example.org"]},
+    ]
+    async with w.talk(toolset(configs=configs)) as talk:
+        session = await w.api.sessions.retrieve(talk.id)
+        heard = await talk.turn([{"text": "{{tools}}"}])
+    stored = {entry.name: entry for entry in session.agent.tools[0].configs}
+    assert stored["web_fetch"].model_dump()["allowed_domains"] == ["example.com"]
+    offered = text(one(heard, "agent.message"))
+    assert "bash" in offered and "web" not in offered, offered
 
 
 @scenario("tools.not_enabled")
