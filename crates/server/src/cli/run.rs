@@ -27,6 +27,9 @@ use turn::Turn;
 /// How long a run waits for a server that went away: long enough for a restart.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The longest that a server of a run alone takes to end, in seconds: a person waits for it.
+const SHUTDOWN: u64 = 5;
+
 /// Characters of a session's title.
 const TITLE: usize = 80;
 
@@ -124,6 +127,7 @@ async fn reach(
 async fn start(loaded: &Loaded) -> Result<Server, Failure> {
     let mut config: Config = loaded.config.clone();
     config.server.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.server.shutdown_seconds = config.server.shutdown_seconds.min(SHUTDOWN);
     if config.log.level == Log::default().level {
         // What happens in the session is shown anyway.
         "error".clone_into(&mut config.log.level);

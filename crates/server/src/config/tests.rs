@@ -81,15 +81,18 @@ fn every_key_can_be_set_by_a_variable() {
 
 #[test]
 fn later_layers_win() {
-    let file = "[server]\nlisten = '127.0.0.1:1'\n[kernel]\nbrains = 2\nattempts = 3\n";
+    let file = "[server]\nlisten = '127.0.0.1:1'\napi_key = 'of-the-file-0123456789'\n\
+                [kernel]\nbrains = 2\nattempts = 3\n";
     let variables = [
-        ("OUTLAST_LISTEN", "127.0.0.1:2"),
+        ("OUTLAST_API_KEY", "of-the-alias-0123456789"),
         ("OUTLAST__SERVER__LISTEN", "127.0.0.1:3"),
         ("OUTLAST__KERNEL__BRAINS", "7"),
         ("OUTLAST__UPSTREAM__BETAS", "a, b"),
     ];
     let loaded = load_with(Some(file), variables).unwrap();
     assert_eq!(loaded.config.server.listen.port(), 3);
+    let key = loaded.config.server.api_key.unwrap();
+    assert_eq!(key.expose_secret(), "of-the-alias-0123456789");
     assert_eq!(
         (loaded.config.kernel.brains, loaded.config.kernel.attempts),
         (7, 3)

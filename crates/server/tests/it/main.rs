@@ -1,6 +1,12 @@
 //! Whole servers: started as an operator starts them, used as a client uses them.
 
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "helpers of tests; clippy exempts only the test functions themselves"
+)]
 
 mod commands;
 mod config;

@@ -44,7 +44,7 @@ async fn the_first_start_makes_a_key_and_shows_it_once() {
 async fn a_directory_is_made_closed_to_others() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("a/b");
-    let mut command = outlast(dir.path());
+    let mut command = Binary::command(dir.path());
     command.env("OUTLAST_DATA_DIR", &data);
     let server = Binary::start_as(&mut command, dir.path(), None).await;
     assert_eq!(fs::metadata(&data).unwrap().mode() & 0o777, 0o700);
@@ -61,7 +61,7 @@ async fn beyond_loopback_only_with_a_key_that_is_set() {
     }
     // Nothing was made on the way.
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-    let mut command = outlast(dir.path());
+    let mut command = Binary::command(dir.path());
     command.env("OUTLAST_API_KEY", "0123456789abcdef");
     let server = Binary::start_as(&mut command, dir.path(), Some("0123456789abcdef")).await;
     server.client.get("/v1/sessions", &[]).await.unwrap();
@@ -95,7 +95,7 @@ async fn an_upstream_that_is_the_server_itself_stops_the_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fallback_is_named_and_its_key_is_not() {
     let dir = tempfile::tempdir().unwrap();
-    let mut command = outlast(dir.path());
+    let mut command = Binary::command(dir.path());
     command
         .env("ANTHROPIC_API_KEY", "sk-not-to-be-seen")
         .env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9");

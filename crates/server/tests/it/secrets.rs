@@ -68,7 +68,8 @@ async fn a_secret_in_a_record_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 #[should_panic(expected = "tasks are left")]
 async fn a_task_that_is_left_is_found() {
-    let server = TestServer::start().await;
+    let mut server = TestServer::start().await;
+    server.hurry();
     #[expect(
         clippy::disallowed_methods,
         reason = "the test is about a task that nobody owns"

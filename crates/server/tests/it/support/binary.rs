@@ -25,7 +25,7 @@ pub(crate) fn outlast(dir: &Path) -> Command {
         .env("HOME", dir)
         .env("OUTLAST_DATA_DIR", dir)
         // A port that no test listens on by chance: the usual one may be in use on this machine.
-        .env("OUTLAST_LISTEN", "127.0.0.1:1")
+        .env("OUTLAST__SERVER__LISTEN", "127.0.0.1:1")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -81,12 +81,19 @@ pub(crate) struct Binary {
 impl Binary {
     /// Starts a server on a free port and waits until it is ready.
     pub(crate) async fn start(dir: &Path, key: Option<&str>) -> Self {
-        Self::start_as(&mut outlast(dir), dir, key).await
+        Self::start_as(&mut Self::command(dir), dir, key).await
     }
 
-    /// Starts a server by a command of its own making.
+    /// Makes the command of a server on a free port.
+    pub(crate) fn command(dir: &Path) -> Command {
+        let mut command = outlast(dir);
+        command.env("OUTLAST__SERVER__LISTEN", "127.0.0.1:0");
+        command
+    }
+
+    /// Starts a server by a command that the test has changed.
     pub(crate) async fn start_as(command: &mut Command, dir: &Path, key: Option<&str>) -> Self {
-        command.env("OUTLAST_LISTEN", "127.0.0.1:0").arg("serve");
+        command.arg("serve");
         // Logs fill no pipe that nobody reads, and can be searched.
         let log = File::options()
             .create(true)

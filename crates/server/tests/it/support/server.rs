@@ -27,10 +27,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{Does as _, leftovers, log};
-
-/// How long what ends by itself may take to do so.
-const PATIENCE: Duration = Duration::from_secs(15);
+use super::{DEADLINE, Does as _, leftovers, log};
 
 /// A server with a model behind it that asks for a key, the canary.
 ///
@@ -47,6 +44,8 @@ pub(crate) struct TestServer {
     tape: Arc<Tape>,
     model: JoinHandle<()>,
     tasks: usize,
+    /// How long what ends by itself may take to do so.
+    patience: Duration,
 }
 
 /// Returns a configuration on a port of the system's choice, with quick retries.
@@ -105,6 +104,7 @@ impl TestServer {
             tape,
             model,
             tasks,
+            patience: DEADLINE,
         }
     }
 
@@ -118,6 +118,11 @@ impl TestServer {
 
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// Waits for nothing at the end: for tests of what is left behind.
+    pub(crate) fn hurry(&mut self) {
+        self.patience = Duration::ZERO;
     }
 
     /// Returns the key that clients send.
@@ -159,7 +164,7 @@ impl TestServer {
             return wrong;
         };
         let kernel = server.kernel().clone();
-        if !comes(|| kernel.turns() == 0).await {
+        if !comes(self.patience, || kernel.turns() == 0).await {
             wrong.push(format!("{} leases are held", kernel.turns()));
         }
         drop(self.client.take());
@@ -168,7 +173,7 @@ impl TestServer {
         }
         drop(kernel);
         let alive = || Handle::current().metrics().num_alive_tasks();
-        if !comes(|| alive() <= self.tasks).await {
+        if !comes(self.patience, || alive() <= self.tasks).await {
             wrong.push(format!(
                 "{} tasks are left, {} were there before",
                 alive(),
@@ -232,8 +237,8 @@ impl Drop for TestServer {
 }
 
 /// Waits until something holds, but not for ever: it may be what is wrong.
-async fn comes(holds: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+async fn comes(patience: Duration, holds: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + patience;
     while !holds() {
         if Instant::now() > deadline {
             return false;
