@@ -4,6 +4,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::expect_used,
+    clippy::panic,
     reason = "a failure in a helper is a failed test"
 )]
 
