@@ -135,14 +135,6 @@ impl Kind {
         Self::parse(self.text().strip_prefix("x.arrived.")?).ok()
     }
 
-    /// Tells whether records of this kind are inputs that clients see waiting.
-    ///
-    /// A result that waits for those of earlier calls is nobody's business yet.
-    pub fn is_waiting_input(self) -> bool {
-        self.announces()
-            .is_some_and(|event| event != Self::AgentToolResult)
-    }
-
     /// Returns the arrival record's kind for an event that is queued first.
     pub fn arrival(self) -> Option<Self> {
         Self::ALL
@@ -177,8 +169,6 @@ mod tests {
             Some(Kind::UserInterrupt)
         );
         assert_eq!(Kind::AgentMessage.arrival(), None);
-        assert!(Kind::ArrivedSystem.is_waiting_input());
-        assert!(!Kind::ArrivedToolResult.is_waiting_input());
         assert!(!Kind::ArrivedMessage.is_public() && Kind::SessionIdle.is_public());
     }
 

@@ -65,7 +65,7 @@ pub struct Thread {
     pub lease: Option<Lease>,
     /// The lease that was given back last, until the next claim: its appends may be repeated.
     pub past: Option<Lease>,
-    /// Claims since the last progress.
+    /// Claims since the last progress; those of retries, which the turn counts, are among them.
     pub attempts: u32,
     /// Inputs that wait, in order of arrival.
     pub queue: VecDeque<Queued>,

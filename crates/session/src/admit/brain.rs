@@ -104,7 +104,6 @@ fn take_in(desk: &mut Desk<'_, '_>, thread: u32, last: u64) -> Result<Answer, Re
         .front()
         .is_none_or(|queued| queued.position > last)
         || !between
-        || seen.asked().next().is_some()
     {
         return Ok(Answer::Nothing);
     }
@@ -190,9 +189,9 @@ fn fail(desk: &mut Desk<'_, '_>, thread: u32, failure: &Failure) -> Result<Answe
     Ok(Answer::Appended)
 }
 
-/// Ends a turn that failed: what waits is taken in unanswered, and the next turn sees it.
+/// Ends a turn that failed and whose request is closed: what waits is taken in unanswered, and the
+/// next turn sees it.
 pub(super) fn exhaust(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
-    turn::close_request(desk, thread)?;
     turn::close_calls(desk, thread)?;
     turn::place(desk, thread, u64::MAX)?;
     status::idle(desk, thread, &Reason::RetriesExhausted)?;

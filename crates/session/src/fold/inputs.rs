@@ -1,9 +1,5 @@
 //! Inputs: they arrive, they wait, they take their place.
 
-use std::collections::VecDeque;
-
-use outlast_protocol::id::EventId;
-
 use crate::{After, Entry, FoldError, Kind, Queued, State, Turn};
 
 /// Queues an input.
@@ -32,23 +28,21 @@ pub(super) fn arrived(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldEr
 pub(super) fn placed(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
     let event = entry.id()?;
     let thread = entry.thread(state)?;
-    take(&mut thread.queue, event);
-    take(&mut thread.interrupts, event);
+    let queue = if entry.kind == Kind::UserInterrupt {
+        &mut thread.interrupts
+    } else {
+        &mut thread.queue
+    };
+    // An operator's turn behind a result never waited.
+    if queue.front().is_some_and(|first| first.event == event) {
+        queue.pop_front();
+    }
     thread.attempts = 0;
     // An operator's turn goes with the input or results before it and begins none of its own.
     if entry.kind == Kind::UserMessage {
         thread.turn = Some(Turn::new());
     }
     Ok(())
-}
-
-/// Removes an input; almost always it is the first, and the queue may be long.
-fn take(queue: &mut VecDeque<Queued>, event: EventId) {
-    if queue.front().is_some_and(|first| first.event == event) {
-        queue.pop_front();
-    } else {
-        queue.retain(|queued| queued.event != event);
-    }
 }
 
 impl Turn {

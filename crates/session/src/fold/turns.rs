@@ -26,10 +26,6 @@ pub(super) fn lease(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldErro
     }
     let released: body::Released = entry.read()?;
     thread.past = thread.lease.take();
-    if released.retry_at.is_some() {
-        // The brain did its part to the end; the failure is the model's and bounded by its retries.
-        thread.attempts = 0;
-    }
     if let Some(turn) = &mut thread.turn {
         turn.retry_at = released.retry_at;
     }

@@ -17,6 +17,15 @@ pub(crate) enum Reply {
     Gone,
 }
 
+/// How a brain and its gateway go about it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Manner {
+    /// The end of a request is told before its response; an input that waits ends the turn.
+    Usual,
+    /// The response comes first, and the brain tries to end its turn without a look at the queue.
+    Hasty,
+}
+
 /// What a brain does next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Next {
@@ -32,21 +41,21 @@ enum Next {
 }
 
 /// Does the next step, claiming first; `None` if nothing is to be done but by a client.
-pub(crate) fn step(world: &mut World, model: &[Reply], process: u64) -> Option<Answer> {
+pub(crate) fn step(world: &mut World, model: &[Reply], manner: Manner) -> Option<Answer> {
     match world.thread().waker() {
         Waker::Ended | Waker::Input | Waker::Answers(_) => return None,
         Waker::Timer(at) => world.now = world.now.max(at),
         Waker::Brain | Waker::Lease(_) => {}
     }
     let answer = if world.thread().lease.is_none() {
-        world.try_claim(process, None)
+        world.try_claim(1, None)
     } else {
-        perform(world, model, next(world))
+        perform(world, model, manner)
     };
     Some(answer.unwrap())
 }
 
-fn next(world: &World) -> Next {
+fn next(world: &World, manner: Manner) -> Next {
     let thread = world.thread();
     let phase =
         |wanted: fn(&Phase) -> bool| thread.calls.iter().position(|call| wanted(&call.phase));
@@ -54,11 +63,10 @@ fn next(world: &World) -> Next {
         return Next::Stop;
     }
     if let Some(open) = thread.request {
-        if open.ended.is_none() {
-            return Next::End;
-        }
-        if !open.answered {
-            return Next::Respond;
+        match (manner, open.answered, open.ended) {
+            (Manner::Hasty, false, _) | (Manner::Usual, false, Some(_)) => return Next::Respond,
+            (Manner::Usual, _, None) => return Next::End,
+            (Manner::Hasty, true, _) | (Manner::Usual, true, Some(_)) => {}
         }
     }
     let Some(turn) = thread.turn else {
@@ -69,7 +77,9 @@ fn next(world: &World) -> Next {
         };
     };
     match turn.after {
-        After::Answer | After::Refusal | After::Overflow if thread.queue.is_empty() => {
+        After::Answer | After::Refusal | After::Overflow
+            if thread.queue.is_empty() || manner == Manner::Hasty =>
+        {
             Next::EndTurn
         }
         After::Answer | After::Refusal | After::Overflow => Next::TakeIn,
@@ -82,10 +92,16 @@ fn next(world: &World) -> Next {
     }
 }
 
-fn perform(world: &mut World, model: &[Reply], next: Next) -> Result<Answer, Refusal> {
-    match next {
+fn perform(world: &mut World, model: &[Reply], manner: Manner) -> Result<Answer, Refusal> {
+    match next(world, manner) {
         Next::Stop => world.try_step(Step::Interrupt),
-        Next::TakeIn => Ok(world.take_in()),
+        Next::TakeIn => {
+            let last = match (manner, world.thread().queue.front()) {
+                (Manner::Hasty, Some(first)) => first.position,
+                (Manner::Hasty, None) | (Manner::Usual, _) => world.state().tail,
+            };
+            world.try_step(Step::TakeIn { last })
+        }
         Next::EndTurn => world.try_step(Step::EndTurn(Stop::EndTurn)),
         Next::Start => Ok(world.start("request")),
         Next::End => {
@@ -134,7 +150,7 @@ fn respond(world: &mut World, model: &[Reply]) -> Result<Answer, Refusal> {
 /// Works until only a client can go on; whoever works that long works in circles.
 pub(crate) fn run(world: &mut World, model: &[Reply]) {
     for _ in 0..2_000 {
-        if step(world, model, 1).is_none() {
+        if step(world, model, Manner::Usual).is_none() {
             return;
         }
     }

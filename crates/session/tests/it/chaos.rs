@@ -30,7 +30,7 @@ pub(crate) struct Chaos {
 impl Chaos {
     pub(crate) fn new(model: Vec<Reply>) -> Self {
         let mut world = World::new();
-        world.rules.rounds = 4;
+        world.rules.rounds = 2;
         world.rules.cut = 1;
         world.rules.queue = 6;
         Self {
@@ -74,7 +74,7 @@ impl Chaos {
     fn perform(&mut self, op: &Op) -> Result<Answer, Refusal> {
         let world = &mut self.world;
         match op {
-            Op::Work => match brain::step(world, &self.model, 1) {
+            Op::Work(manner) => match brain::step(world, &self.model, *manner) {
                 Some(answer) => Ok(answer),
                 None => world.try_send(vec![parts::message("words")], true),
             },

@@ -74,13 +74,14 @@ fn attempts_count_claims_without_progress() {
 }
 
 #[test]
-fn a_retry_that_was_asked_for_is_not_held_against_the_session() {
+fn claims_for_a_retry_are_attempts_that_the_turn_counts_too() {
     let mut world = working();
-    for _ in 0..3 {
+    for count in 1..=3 {
         world.retry();
         world.now = world.now.after(std::time::Duration::from_secs(2));
         world.claim();
-        assert_eq!(world.thread().attempts, 1);
+        assert_eq!(world.thread().attempts, count);
+        assert_eq!(world.thread().turn.unwrap().retries, count);
     }
 }
 

@@ -51,6 +51,10 @@ fn waker(world: &World) {
     let (thread, ledger) = (world.thread(), &world.ledger);
     assert_eq!(thread.lease.is_some(), ledger.leased);
     assert!(!ledger.leased || thread.has_work(), "a lease without work");
+    assert_eq!(
+        ledger.orphan, None,
+        "a new brain keeps the request of a dead one open"
+    );
     let asked: Vec<_> = ledger.asked().collect();
     match thread.waker() {
         Waker::Ended => assert!(ledger.ended),
@@ -62,6 +66,7 @@ fn waker(world: &World) {
         }
         Waker::Answers(ids) => {
             assert_eq!(ids, asked);
+            assert_eq!(ids, ledger.named, "clients were told of other calls");
             assert!(!ids.is_empty());
             assert_eq!(
                 thread.status,
@@ -85,6 +90,10 @@ fn inputs(world: &World) {
         !stops || ledger.leased || ledger.ended,
         "an interrupt waits for nobody"
     );
+    assert!(
+        !ledger.stranded,
+        "a turn ended, and an input that waits began none"
+    );
     let rests = world.state().shown() == Status::Idle && ledger.asked().next().is_none();
     assert!(
         !rests || ledger.waiting.is_empty(),
@@ -97,6 +106,7 @@ fn calls(world: &World) {
     let asked: Vec<_> = thread.asked().map(|call| call.id).collect();
     let told: Vec<_> = world.ledger.asked().collect();
     assert_eq!(asked, told);
+    assert!(!world.ledger.resting, "a session at rest tells results");
     if thread.turn.is_none() {
         world.ledger.all_told();
         assert_eq!(world.ledger.span, None, "a span without an end");

@@ -44,6 +44,14 @@ pub(crate) struct Ledger {
     pub(crate) session: Option<Status>,
     pub(crate) thread: Option<Status>,
     pub(crate) asked_idle: bool,
+    /// The calls that clients were last told to answer.
+    pub(crate) named: Vec<EventId>,
+    /// A turn ended while inputs waited: the next must begin.
+    pub(crate) stranded: bool,
+    /// Results were told while the thread rested: what closes it must follow.
+    pub(crate) resting: bool,
+    /// The open span of a brain that lost its lease.
+    pub(crate) orphan: Option<EventId>,
     pub(crate) ended: bool,
     pub(crate) deleted: bool,
     pub(crate) epoch: u64,
@@ -97,6 +105,7 @@ impl Ledger {
             Kind::Claimed => {
                 self.epoch = kept.json()["epoch"].as_u64().unwrap();
                 (self.leased, self.seq) = (true, 0);
+                self.orphan = self.span;
             }
             Kind::Released => {
                 assert!(self.leased, "released twice");

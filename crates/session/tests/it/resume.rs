@@ -3,7 +3,7 @@
 use outlast_session::{After, Answer, Input, Kind, Refusal, Step};
 
 use crate::{
-    brain::{self, Reply},
+    brain::{self, Manner, Reply},
     label, parts,
     world::World,
 };
@@ -81,7 +81,7 @@ fn play(scene: &Scene, mut disturb: impl FnMut(&mut World, usize)) -> World {
         if let Some((_, act)) = client.next_if(|(cue, _)| seen(&world, *cue)) {
             let inputs = act(&world);
             world.send_claimed(inputs);
-        } else if brain::step(&mut world, &scene.model, 1).is_none() {
+        } else if brain::step(&mut world, &scene.model, Manner::Usual).is_none() {
             break;
         }
     }

@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use crate::brain::Manner;
+
 /// One event of a client; calls are picked by number, oldest open ones first.
 #[derive(Clone, Debug)]
 pub(crate) enum Word {
@@ -53,7 +55,7 @@ pub(crate) enum Kernel {
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     /// A brain does what is next; if nothing is, a client speaks.
-    Work,
+    Work(Manner),
     /// A client answers the first call that waits for it, a custom one with a result.
     Answer(Word),
     Send(Vec<Word>, bool),
@@ -68,7 +70,7 @@ pub(crate) enum Op {
 
 fn word() -> impl Strategy<Value = Word> {
     prop_oneof![
-        6 => Just(Word::Message),
+        9 => Just(Word::Message),
         2 => Just(Word::System),
         2 => Just(Word::Interrupt),
         2 => (0..4_usize).prop_map(Word::Allow),
@@ -115,17 +117,19 @@ fn place() -> impl Strategy<Value = Place> {
 /// Anything, with the ends of a session last and rare.
 pub(crate) fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        1500 => Just(Op::Work),
+        1200 => Just(Op::Work(Manner::Usual)),
+        300 => Just(Op::Work(Manner::Hasty)),
         120 => any::<bool>().prop_map(|yes| Op::Answer(if yes { Word::Allow(0) } else { Word::Deny(0) })),
-        200 => (prop::collection::vec(word(), 1..3), any::<bool>())
+        300 => (prop::collection::vec(word(), 1..3), any::<bool>())
             .prop_map(|(words, claim)| Op::Send(words, claim)),
         120 => (0..3_usize, place(), say()).prop_map(|(who, place, say)| Op::Brain(who, place, say)),
         100 => (prop::bool::weighted(0.2), kernel()).prop_map(|(stale, fact)| Op::Kernel(stale, fact)),
         60 => (1..4_u64, any::<bool>()).prop_map(|(by, dead)| Op::Claim(by, dead)),
+        60 => any::<bool>().prop_map(|claim| Op::Send(vec![Word::Message, Word::System], claim)),
         30 => (0..3_u64).prop_map(Op::Wait),
         15 => any::<bool>().prop_map(Op::Update),
         2 => Just(Op::Brain(0, Place::Next, Say::Terminal)),
-        2 => Just(Op::Archive),
-        1 => Just(Op::Delete),
+        4 => Just(Op::Archive),
+        4 => Just(Op::Delete),
     ]
 }

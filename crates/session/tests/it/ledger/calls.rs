@@ -57,6 +57,7 @@ impl Ledger {
                 let call = self.find(&body["tool_use_id"]);
                 assert!(call.settled && call.result.is_none(), "a result too many");
                 call.result = Some(kept.position);
+                self.resting |= self.thread == Some(outlast_session::Status::Idle);
                 self.order();
             }
             _ => {}

@@ -19,6 +19,10 @@ impl Ledger {
             kept.kind,
             Kind::UserMessage | Kind::UserInterrupt | Kind::SystemMessage
         ) {
+            let before = self.last.as_ref().map(|(kind, _)| *kind);
+            let goes_with = [Some(Kind::UserMessage), Some(Kind::UserCustomToolResult)];
+            let is_alone = kept.kind == Kind::SystemMessage && !goes_with.contains(&before);
+            assert!(!is_alone, "an operator's turn without its companion");
             let id = kept.event.unwrap();
             assert!(!self.placed.contains(&id), "placed twice");
             self.placed.push(id);

@@ -28,6 +28,7 @@ impl Ledger {
             Kind::RequestEnd => {
                 let id = event(&body["model_request_start_id"]);
                 assert_eq!(self.span.take(), Some(id), "the end of another span");
+                self.orphan = None;
                 *self.spans.get_mut(&id).unwrap() += 1;
                 let answered = self.responses.contains(&id);
                 assert!(

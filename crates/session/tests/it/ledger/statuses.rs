@@ -23,6 +23,7 @@ impl Ledger {
                 assert_eq!(before, Some(Kind::SessionRunning));
                 assert_eq!(body["session_thread_id"], parts::primary().to_string());
                 assert_ne!(self.thread, Some(Status::Running), "runs twice");
+                self.stranded = false;
                 self.thread = Some(Status::Running);
             }
             Kind::ThreadIdle => self.idle(body),
@@ -55,6 +56,7 @@ impl Ledger {
                 assert_eq!(self.span, None, "a span without an end");
                 self.all_told();
                 self.thread = Some(Status::Terminated);
+                self.resting = false;
             }
             Kind::SessionTerminated => {
                 self.session = Some(Status::Terminated);
@@ -71,17 +73,19 @@ impl Ledger {
     fn idle(&mut self, body: &Value) {
         let worked = matches!(self.thread, Some(Status::Running | Status::Rescheduling));
         assert!(worked || self.asked_idle, "idle twice");
+        self.resting = false;
         assert_eq!(self.span, None, "a span without an end");
         self.named(body);
         self.asked_idle = body["stop_reason"]["type"] == "requires_action";
         if !self.asked_idle {
             self.all_told();
+            self.stranded = !self.waiting.is_empty();
         }
         self.thread = Some(Status::Idle);
     }
 
     /// An idle event names exactly the calls that wait for a client.
-    fn named(&self, body: &Value) {
+    fn named(&mut self, body: &Value) {
         let ids = body["stop_reason"]["event_ids"].as_array();
         let ids: Vec<_> = ids.into_iter().flatten().map(event).collect();
         let asked: Vec<_> = self.asked().collect();
@@ -93,5 +97,6 @@ impl Ledger {
             asked.is_empty(),
             body["stop_reason"]["type"] != "requires_action"
         );
+        self.named = ids;
     }
 }
