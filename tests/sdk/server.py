@@ -80,10 +80,15 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(binary: Path, settings: dict[str, str] | None = None) -> Iterator[Server]:
+def running(
+    binary: Path, settings: dict[str, str] | None = None, configuration: str = ""
+) -> Iterator[Server]:
     """Runs a server on a data directory of its own, and ends it."""
     with tempfile.TemporaryDirectory(prefix="outlast-test-") as folder:
-        server = Server(binary.resolve(), Path(folder), settings or {})
+        file = Path(folder) / "outlast.toml"
+        file.write_text(configuration)
+        settings = {"OUTLAST_CONFIG": str(file), **(settings or {})}
+        server = Server(binary.resolve(), Path(folder), settings)
         server.start()
         try:
             yield server
