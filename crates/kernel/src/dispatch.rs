@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use outlast_protocol::{
+    Micros,
     event::{Body as _, ErrorKind, RetryStatus, SessionError},
     id::SessionId,
 };
@@ -23,6 +24,9 @@ const BATCH: usize = 16;
 
 /// How often hands and deleted sessions are looked through.
 const TIDY: Duration = Duration::from_secs(5);
+
+/// How long receipts are kept: as long as an `Idempotency-Key` answers.
+const RECEIPTS: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Rows of deleted sessions that go at once.
 const CHUNK: usize = 500;
@@ -118,7 +122,7 @@ pub(crate) async fn recover(inner: Arc<Inner>, session: SessionId) {
         let ready = Ready {
             session,
             thread,
-            dead: None,
+            dead: Some(inner.process),
         };
         if claim(&inner, ready).await {
             return;
@@ -178,7 +182,16 @@ pub(crate) async fn bounded(lease: Lease) -> Option<Lease> {
     None
 }
 
-/// Lets unused hands go and removes the rows of deleted sessions, until the kernel closes.
+/// Drops receipts that answer nobody any more.
+async fn sweep(inner: &Inner) {
+    let age = i64::try_from(RECEIPTS.as_micros()).unwrap_or(i64::MAX);
+    let before = Micros(inner.clock.now().0.saturating_sub(age));
+    if let Err(fault) = inner.store.sweep_receipts(before).await {
+        tracing::warn!(%fault, "cannot drop old receipts: {fault}");
+    }
+}
+
+/// Lets unused hands go, drops old receipts and rows of deleted sessions, until the kernel closes.
 pub(crate) async fn tidy(inner: Arc<Inner>) {
     loop {
         tokio::select! {
@@ -186,6 +199,7 @@ pub(crate) async fn tidy(inner: Arc<Inner>) {
             () = inner.closing.cancelled() => return,
         }
         inner.hands.rest(inner.options.hand_idle).await;
+        sweep(&inner).await;
         while matches!(inner.store.purge(CHUNK).await, Ok(gone) if gone > 0) {
             if inner.closing.is_cancelled() {
                 return;
