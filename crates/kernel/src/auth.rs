@@ -35,7 +35,7 @@ impl Kernel {
         Ok(key.id)
     }
 
-    /// Makes a secret valid under a name; one that is valid already keeps its id.
+    /// Makes a secret the one of a name; another that had the name is valid no more.
     pub async fn admit_key(&self, secret: &str, name: &str) -> Result<(), Problem> {
         let hash: [u8; 32] = blake3::hash(secret.as_bytes()).into();
         let id = ApiKeyId::mint(self.now(), self.entropy());
@@ -49,7 +49,17 @@ impl Kernel {
             .store
             .put_key(key)
             .await
-            .map_err(|fault| error::write(&fault))
+            .map_err(|fault| error::write(&fault))?;
+        self.0.keys.forget();
+        Ok(())
+    }
+
+    /// Takes back the secret of a name, if there is one.
+    pub async fn revoke_key(&self, name: &str) -> Result<(), Problem> {
+        let dropped = self.0.store.drop_key(name).await;
+        dropped.map_err(|fault| error::write(&fault))?;
+        self.0.keys.forget();
+        Ok(())
     }
 }
 
@@ -60,6 +70,13 @@ impl Keys {
             .unwrap_or_else(PoisonError::into_inner)
             .get(hash)
             .copied()
+    }
+
+    fn forget(&self) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
     }
 
     fn learn(&self, hash: [u8; 32], id: ApiKeyId) {

@@ -73,6 +73,16 @@ impl Client {
         })
     }
 
+    /// Returns a client of the same server that sends another key.
+    ///
+    /// # Errors
+    ///
+    /// If the key cannot be sent.
+    pub fn with_key(&self, key: &SecretString) -> Result<Self, Error> {
+        let other = Self::new(self.base.as_str(), Some(key))?;
+        Ok(other.patient(self.patience))
+    }
+
     /// Goes on trying for `patience` while the server cannot be reached or cannot take more.
     #[must_use]
     pub fn patient(self, patience: Duration) -> Self {

@@ -138,7 +138,7 @@ pub struct Update {
 pub struct Claim {
     /// The process that the brain runs in.
     pub process: ProcessId,
-    /// A holder that was declared dead.
+    /// A holder that was declared dead; oneself, if no brain of one's own knows of the lease.
     pub dead: Option<ProcessId>,
 }
 

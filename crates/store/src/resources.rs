@@ -50,8 +50,13 @@ pub trait Resources: Debug + Send + Sync {
     /// Removes an object that no session references.
     async fn remove(&self, kind: ResourceKind, id: &str) -> Result<(), WriteError>;
 
-    /// Stores the hash of an API key; a known hash is left alone.
+    /// Makes a key the one of its name: another that had the name is valid no more.
+    ///
+    /// A known hash keeps its id and its name.
     async fn put_key(&self, key: ApiKey) -> Result<(), WriteError>;
+
+    /// Takes back the key of a name, if there is one.
+    async fn drop_key(&self, name: &str) -> Result<(), WriteError>;
 
     /// Finds an API key by the hash of its secret.
     async fn find_key(&self, hash: [u8; 32]) -> Result<Option<ApiKey>, ReadError>;

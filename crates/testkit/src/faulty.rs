@@ -216,6 +216,10 @@ impl<S: Resources> Resources for Faulty<S> {
         self.inner.put_key(key).await
     }
 
+    async fn drop_key(&self, name: &str) -> Result<(), WriteError> {
+        self.inner.drop_key(name).await
+    }
+
     async fn find_key(&self, hash: [u8; 32]) -> Result<Option<ApiKey>, ReadError> {
         self.inner.find_key(hash).await
     }

@@ -17,6 +17,9 @@ use super::StartError;
 /// Name of the file that gives the key to this machine's command line.
 const FILE: &str = "local.key";
 
+/// The name of the operator's key: setting another one takes this one back.
+const SET: &str = "configuration";
+
 /// What a key of ours begins with, so that scanners for leaked secrets can know one.
 const PREFIX: &str = "outlast_";
 
@@ -38,11 +41,11 @@ pub(super) async fn admit(
     dir: &Path,
 ) -> Result<Key, StartError> {
     if let Some(secret) = set {
-        kernel
-            .admit_key(secret.expose_secret(), "configuration")
-            .await?;
+        kernel.admit_key(secret.expose_secret(), SET).await?;
         return Ok(Key::Set);
     }
+    // What the operator no longer sets is no longer wanted.
+    kernel.revoke_key(SET).await?;
     let path = dir.join(FILE);
     let data = |error| StartError::Data {
         path: path.clone(),

@@ -41,6 +41,27 @@ async fn the_first_start_makes_a_key_and_shows_it_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_no_longer_set_opens_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (old, new) = ("0123456789abcdef", "fedcba9876543210");
+    for (set, opens) in [
+        (Some(old), vec![old]),
+        (Some(new), vec![new]),
+        (None, vec![]),
+    ] {
+        let mut command = Binary::command(dir.path());
+        command.envs(set.map(|key| ("OUTLAST_API_KEY", key)));
+        let server = Binary::start_as(&mut command, dir.path(), set).await;
+        for key in [old, new] {
+            let client = server.client.with_key(&key.into()).unwrap();
+            let answer = client.get("/v1/sessions", &[]).await;
+            assert_eq!(answer.is_ok(), opens.contains(&key), "{set:?} {key}");
+        }
+        assert!(server.stop().await.success());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_directory_is_made_closed_to_others() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("a/b");

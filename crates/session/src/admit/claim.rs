@@ -18,10 +18,10 @@ pub(super) fn propose(
         return Err(Refusal::Illegal("the thread does not exist"));
     };
     match seen.waker() {
-        Waker::Lease(holder) if holder != claim.process && claim.dead != Some(holder) => {
-            return Err(Refusal::Held { holder });
-        }
-        Waker::Lease(_) => {}
+        // A process that finds its own name there has a brain at work, unless it says otherwise.
+        Waker::Lease(holder) if claim.dead == Some(holder) => {}
+        Waker::Lease(holder) if holder == claim.process => return Ok(desk.done(Answer::Nothing)),
+        Waker::Lease(holder) => return Err(Refusal::Held { holder }),
         waker if waker.is_due(desk.at()) => {}
         Waker::Ended | Waker::Input | Waker::Answers(_) | Waker::Brain | Waker::Timer(_) => {
             return Ok(desk.done(Answer::Nothing));

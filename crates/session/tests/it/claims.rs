@@ -42,9 +42,10 @@ fn the_lease_of_a_dead_process_is_taken_over_and_its_brain_fenced() {
 }
 
 #[test]
-fn a_process_may_replace_its_own_brain() {
+fn a_process_replaces_its_own_brain_only_when_it_says_so() {
     let mut world = working();
-    assert_eq!(world.claim(), Answer::Appended);
+    assert_eq!(world.claim(), Answer::Nothing, "its brain is at work");
+    assert_eq!(world.try_claim(1, Some(1)), Ok(Answer::Appended));
     assert_eq!(world.thread().epoch, 2);
 }
 
@@ -60,15 +61,15 @@ fn attempts_count_claims_without_progress() {
     let mut world = World::new();
     world.send(vec![parts::message("hi")]);
     for attempt in 1..=3 {
-        world.claim();
+        world.try_claim(1, Some(1)).unwrap();
         assert_eq!(world.thread().attempts, attempt);
     }
     world.take_in();
     assert_eq!(world.thread().attempts, 0, "an input was taken in");
-    world.claim();
+    world.try_claim(1, Some(1)).unwrap();
     world.calls("r1", &[("a", "bash", false)]);
     assert_eq!(world.thread().attempts, 0, "a response was stored");
-    world.claim();
+    world.try_claim(1, Some(1)).unwrap();
     world.settle("a");
     assert_eq!(world.thread().attempts, 0, "a call was settled");
 }

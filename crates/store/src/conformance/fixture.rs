@@ -8,10 +8,10 @@ use outlast_protocol::{
     seam::{Clock, Entropy},
 };
 use outlast_session::{
-    Act, Answer, Claim, Create, Fence, Input, Json, Proposal, Record, Send, State, Step,
-    body::Config, json,
+    Act, After, Answer, Claim, Create, Fact, Fence, Input, Json, Proposal, Record, Respond, Said,
+    Send, State, Step, body::Config, json,
 };
-use serde_json::json;
+use serde_json::{json, value::RawValue};
 
 use crate::{Append, AppendError, Outcome, Resource, ResourceKind, Slice, Store};
 
@@ -120,7 +120,8 @@ impl World {
             "type": "agent", "id": self.agent, "version": 1, "name": "agent",
             "execution_identity": { "type": "service_account" }, "mcp_servers": [],
             "model": { "id": "scripted", "effort": { "type": "high" }, "speed": "standard" },
-            "skills": [], "tools": [],
+            "skills": [], "tools": [{"type": "custom", "name": "ask", "description": "asks",
+                "input_schema": {"type": "object"}}],
         });
         let agent = serde_json::from_value(agent).unwrap();
         let (environment_id, metadata) = (self.environment, Default::default());
@@ -173,6 +174,37 @@ impl World {
             .unwrap();
         assert_eq!(made.answer, Answer::Appended);
         id
+    }
+
+    /// Stores a response that asks the client, so that a brain has only to say that it waits.
+    pub async fn asks(&self, brain: &mut Brain<'_>) {
+        let (request, epoch) = (self.event(), brain.epoch);
+        let fact = Fact::RequestStarted;
+        let started = Proposal::Keyed {
+            thread: 0,
+            epoch,
+            key: request,
+            fact,
+        };
+        self.propose(brain.session, started).await.unwrap();
+        let input = RawValue::from_string("{}".to_owned()).unwrap();
+        let (tool_use, name) = ("toolu_1".to_owned(), "ask".to_owned());
+        let call = Said::Call {
+            id: self.event(),
+            tool_use,
+            name,
+            input,
+            cut: false,
+        };
+        let response = Respond {
+            request,
+            blocks: Vec::new(),
+            stop: "tool_use".to_owned(),
+            details: None,
+            after: After::Answer,
+            events: vec![call],
+        };
+        brain.say(Step::Respond(Box::new(response))).await.unwrap();
     }
 
     /// Sends a message.

@@ -285,6 +285,28 @@ async fn keys_are_found_by_their_hash(world: &World) {
         ..key.clone()
     };
     world.store.put_key(again).await.unwrap();
-    assert_eq!(world.store.find_key([7; 32]).await.unwrap(), Some(key));
+    assert_eq!(
+        world.store.find_key([7; 32]).await.unwrap(),
+        Some(key.clone())
+    );
     assert_eq!(world.store.find_key([8; 32]).await.unwrap(), None);
+    let next = ApiKey {
+        hash: [9; 32],
+        id: other,
+        ..key
+    };
+    world.store.put_key(next.clone()).await.unwrap();
+    assert_eq!(
+        world.store.find_key([7; 32]).await.unwrap(),
+        None,
+        "it was replaced"
+    );
+    assert_eq!(world.store.find_key([9; 32]).await.unwrap(), Some(next));
+    world.store.drop_key("nobody").await.unwrap();
+    world.store.drop_key("first").await.unwrap();
+    assert_eq!(
+        world.store.find_key([9; 32]).await.unwrap(),
+        None,
+        "it was taken back"
+    );
 }

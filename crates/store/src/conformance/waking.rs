@@ -13,6 +13,7 @@ pub(super) async fn run(world: &impl AsyncFn() -> World) {
     work_is_found_in_order(&world().await).await;
     timers_come_due(&world().await).await;
     the_dead_leave_their_threads(&world().await).await;
+    who_owes_a_word_is_woken(&world().await).await;
 }
 
 fn waits(session: SessionId) -> Ready {
@@ -112,7 +113,6 @@ async fn the_dead_leave_their_threads(world: &World) {
     }))
     .await
     .unwrap();
-    drop(Stop::EndTurn);
 
     let successor = world.process();
     world
@@ -153,4 +153,46 @@ async fn the_dead_leave_their_threads(world: &World) {
         .await
         .unwrap();
     assert_eq!(ready(world).await, [left(stranger, nobody)]);
+}
+
+/// A brain that ended between a response that asks the client and telling so leaves work behind.
+async fn who_owes_a_word_is_woken(world: &World) {
+    let mut gone = world.running().await;
+    world.asks(&mut gone).await;
+    gone.say(Step::Release).await.unwrap();
+    assert_eq!(ready(world).await, [waits(gone.session)]);
+
+    let mut dead = world.running().await;
+    world.asks(&mut dead).await;
+    let successor = world.process();
+    world
+        .store
+        .register(successor, world.clock.now())
+        .await
+        .unwrap();
+    let by = world.process;
+    let found = ready(world).await;
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.contains(&waits(gone.session)) && found.contains(&left(dead.session, by)));
+
+    let claim = Claim {
+        process: successor,
+        dead: Some(by),
+    };
+    let claim = Proposal::Claim { thread: 0, claim };
+    let epoch = world
+        .propose(dead.session, claim)
+        .await
+        .unwrap()
+        .state
+        .threads[0]
+        .epoch;
+    let mut next = dead;
+    (next.epoch, next.seq) = (epoch, 0);
+    next.say(Step::EndTurn(Stop::EndTurn)).await.unwrap();
+    assert_eq!(
+        ready(world).await,
+        [waits(gone.session)],
+        "a client's answer is waited for now"
+    );
 }

@@ -239,6 +239,9 @@ fn page(
 /// Stores a key; one with a known hash changes nothing.
 pub(super) fn put_key(transaction: &Connection, key: &ApiKey) -> Written<()> {
     transaction
+        .prepare_cached("DELETE FROM api_keys WHERE name = ?1 AND hash <> ?2")?
+        .execute(params![key.name, key.hash])?;
+    transaction
         .prepare_cached(
             "INSERT INTO api_keys (hash, id, name, created) VALUES (?1, ?2, ?3, ?4) \
              ON CONFLICT (hash) DO NOTHING",
@@ -249,6 +252,14 @@ pub(super) fn put_key(transaction: &Connection, key: &ApiKey) -> Written<()> {
             key.name,
             key.created_at.0
         ])?;
+    Ok(Ok(()))
+}
+
+/// Takes back the key of a name.
+pub(super) fn drop_key(transaction: &Connection, name: &str) -> Written<()> {
+    transaction
+        .prepare_cached("DELETE FROM api_keys WHERE name = ?1")?
+        .execute([name])?;
     Ok(Ok(()))
 }
 

@@ -84,6 +84,11 @@ impl Resources for Sqlite {
         self.write(move |tx| resources::put_key(tx, &key)).await
     }
 
+    async fn drop_key(&self, name: &str) -> Result<(), WriteError> {
+        let name = name.to_owned();
+        self.write(move |tx| resources::drop_key(tx, &name)).await
+    }
+
     async fn find_key(&self, hash: [u8; 32]) -> Result<Option<ApiKey>, ReadError> {
         self.readers
             .read(move |tx| resources::find_key(tx, hash))

@@ -116,9 +116,17 @@ impl Resources for Memory {
 
     async fn put_key(&self, key: ApiKey) -> Result<(), WriteError> {
         let mut inner = self.lock();
+        inner
+            .keys
+            .retain(|known| known.name != key.name || known.hash == key.hash);
         if !inner.keys.iter().any(|known| known.hash == key.hash) {
             inner.keys.push(key);
         }
+        Ok(())
+    }
+
+    async fn drop_key(&self, name: &str) -> Result<(), WriteError> {
+        self.lock().keys.retain(|known| known.name != name);
         Ok(())
     }
 
