@@ -1,7 +1,7 @@
 //! What a session is: its records, the state they fold to, and what may be appended.
 //!
-//! Everything here is pure. [`admit`] alone decides what is legal and alone derives what no single
-//! writer can know: statuses, usage, `requires_action`, copies, wake-ups. [`fold`] turns records
+//! Everything here is pure. [`admit()`] alone decides what is legal and alone derives what no single
+//! writer can know: statuses, usage, `requires_action`, copies, wake-ups. [`fold()`] turns records
 //! into [`State`]; replaying a log from its first record gives the state its writers saw.
 
 #![forbid(unsafe_code)]
