@@ -1,6 +1,9 @@
 //! The statements that an append consists of.
 
-use outlast_protocol::{Micros, id::ProcessId};
+use outlast_protocol::{
+    Micros,
+    id::{AgentId, EnvironmentId, ProcessId},
+};
 use outlast_session::{Body, STATE_VERSION, State, Status, Thread, body::Config};
 use rusqlite::{Connection, params};
 
@@ -63,9 +66,9 @@ pub(super) fn session(
             facets.archived.map(|at| at.0),
             facets.deleted,
             facets.status,
-            facets.agent,
+            name(facets.agent),
             facets.agent_version,
-            facets.environment,
+            name(facets.environment),
             STATE_VERSION,
             text(state)?,
         ])?;
@@ -84,9 +87,19 @@ pub(super) fn head(
             "UPDATE sessions SET tail = ?2, hash = ?3, state_version = ?4, state = ?5 WHERE no = ?1",
         )?
         .execute(params![after.no, integer(state.tail), after.hash, STATE_VERSION, text(state)?])?;
-    // Apart, because these columns are indexed and rarely change.
+    // Apart, because these columns are indexed: an index is rewritten where its columns are named,
+    // changed or not, and each costs a page of log.
     let facets = Facets::of(state);
-    if before.is_none_or(|before| Facets::of(before) != facets) {
+    let known = before.map(Facets::of);
+    if known.is_some_and(|known| known == facets) {
+        return Ok(());
+    }
+    let status = facets.status;
+    if known.is_some_and(|known| Facets { status, ..known } == facets) {
+        transaction
+            .prepare_cached("UPDATE sessions SET status = ?2 WHERE no = ?1")?
+            .execute(params![after.no, status])?;
+    } else {
         transaction
             .prepare_cached(
                 "UPDATE sessions SET created = ?2, archived = ?3, deleted = ?4, status = ?5, \
@@ -98,9 +111,9 @@ pub(super) fn head(
                 facets.archived.map(|at| at.0),
                 facets.deleted,
                 facets.status,
-                facets.agent,
+                name(facets.agent),
                 facets.agent_version,
-                facets.environment,
+                name(facets.environment),
             ])?;
     }
     Ok(())
@@ -178,15 +191,15 @@ fn text(value: &impl serde::Serialize) -> Result<String, Fault> {
 }
 
 /// What sessions are listed by.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Facets {
     created: Micros,
     archived: Option<Micros>,
     deleted: bool,
     status: &'static str,
-    agent: String,
+    agent: Option<AgentId>,
     agent_version: u32,
-    environment: String,
+    environment: Option<EnvironmentId>,
 }
 
 impl Facets {
@@ -197,15 +210,16 @@ impl Facets {
             archived: state.archived_at,
             deleted: state.deleted,
             status: word(state.shown()),
-            agent: config
-                .map(|config| config.agent.id.to_string())
-                .unwrap_or_default(),
+            agent: config.map(|config| config.agent.id),
             agent_version: config.map_or(0, |config| config.agent.version),
-            environment: config
-                .map(|config| config.environment_id.to_string())
-                .unwrap_or_default(),
+            environment: config.map(|config| config.environment_id),
         }
     }
+}
+
+/// Returns the stored form of an id that may not be known.
+fn name(id: Option<impl std::fmt::Display>) -> String {
+    id.map(|id| id.to_string()).unwrap_or_default()
 }
 
 /// Returns the stored word of a status.
