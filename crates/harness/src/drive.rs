@@ -2,11 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::join_all;
+use futures::{
+    future::{join_all, try_join_all},
+    join,
+};
 use outlast_kernel::{Lease, LeaseError, Slice};
 use outlast_model::{Facts, Model};
 use outlast_protocol::id::EventId;
-use outlast_session::{State, Step, Stop};
+use outlast_session::{Queued, State, Step, Stop};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
@@ -123,18 +126,32 @@ impl<'a> Drive<'a> {
     }
 
     /// Takes in what waits and asks the model without waiting for the log.
+    ///
+    /// The step is submitted once everything is read: the request is not to wait while the store
+    /// is busy with it.
     async fn take_in(&mut self, state: &Arc<State>, last: u64) -> Result<(), Stuck> {
-        let taken = self.lease.propose(Step::TakeIn { last });
         let Some(thread) = self.lease.held(state) else {
             return Ok(());
         };
-        self.catch_up(state.tail).await?;
-        for queued in &thread.queue {
-            let slice = Slice::after(queued.position.saturating_sub(1), 1);
-            for arrival in self.lease.read(slice).await? {
-                self.context.push_ahead(&arrival)?;
+        // All at once: each read is a hop to another thread and back.
+        let (lease, known) = (self.lease, self.prefix.is_some());
+        let read = |queued: &Queued| lease.read(Slice::after(queued.position.saturating_sub(1), 1));
+        let arrivals = try_join_all(thread.queue.iter().map(read));
+        let prefix = async {
+            if known {
+                return Ok(None);
             }
+            Prefix::recorded(lease, state).await
+        };
+        let (caught, arrivals, prefix) = join!(self.catch_up(state.tail), arrivals, prefix);
+        caught?;
+        for arrival in arrivals?.iter().flatten() {
+            self.context.push_ahead(arrival)?;
         }
+        if let Some(prefix) = prefix? {
+            self.prefix = Some((state.clone(), prefix));
+        }
+        let taken = lease.propose(Step::TakeIn { last });
         self.ask(state, Some(Box::pin(taken))).await
     }
 

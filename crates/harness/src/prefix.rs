@@ -51,17 +51,22 @@ impl Prefix {
         if thread.is_some_and(|thread| thread.pinned.is_none()) {
             drop(lease.propose(Step::Pin(pinned())));
         }
-        let agent = agent(state);
-        if let Some(position) = thread.and_then(|thread| thread.prefix)
-            && let Some(prefix) = Self::read(lease, position).await?
-            && prefix.agent == agent
-        {
+        if let Some(prefix) = Self::recorded(lease, state).await? {
             return Ok(prefix);
         }
-        let prefix = Self::make(agent, state, &lease.tools(state));
+        let prefix = Self::make(agent(state), state, &lease.tools(state));
         let body: Json = json(&prefix);
         drop(lease.propose(Step::Prefix(body)));
         Ok(prefix)
+    }
+
+    /// Returns the recorded prefix, if there is one and it was made for the agent as it is now.
+    pub(crate) async fn recorded(lease: &Lease, state: &State) -> Result<Option<Self>, LeaseError> {
+        let Some(position) = lease.held(state).and_then(|thread| thread.prefix) else {
+            return Ok(None);
+        };
+        let prefix = Self::read(lease, position).await?;
+        Ok(prefix.filter(|prefix| prefix.agent == agent(state)))
     }
 
     async fn read(lease: &Lease, position: u64) -> Result<Option<Self>, LeaseError> {
