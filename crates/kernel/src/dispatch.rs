@@ -147,6 +147,10 @@ fn orphan(inner: &Inner, state: &State) -> Option<u32> {
 
 /// Returns how long nothing is expected to become ready.
 async fn delay(inner: &Arc<Inner>) -> Duration {
+    if inner.slots.available_permits() == 0 {
+        // Nothing can be claimed then either; the store is spared the question.
+        return POLL;
+    }
     let now = inner.clock.now();
     match inner.store.next_ready(now).await {
         Ok(Some(at)) => at.since(now).clamp(Duration::from_millis(1), POLL),
