@@ -24,11 +24,21 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects, and makes the agent and the environment that its sessions use.
+    /// Connects, and makes the agent and the environment that its sessions use; the agent's model
+    /// is the one at [`Endpoint`](crate::model::Endpoint).
     pub(crate) async fn open(address: SocketAddr) -> Result<Self> {
+        Self::with(address, "bench").await
+    }
+
+    /// The same with the model that is built in, for servers without an upstream.
+    pub(crate) async fn scripted(address: SocketAddr) -> Result<Self> {
+        Self::with(address, "scripted").await
+    }
+
+    async fn with(address: SocketAddr, model: &str) -> Result<Self> {
         let mut connection = Connection::open(address).await?;
         let tools = json!([{"type": "agent_toolset_20260401"}]);
-        let agent = json!({"name": "bench", "model": "bench", "tools": tools});
+        let agent = json!({"name": "bench", "model": model, "tools": tools});
         let agent = id(&connection.post("/v1/agents", &agent).await?)?;
         let environment = json!({"name": "bench", "config": {"type": "cloud"}});
         let environment = id(&connection.post("/v1/environments", &environment).await?)?;

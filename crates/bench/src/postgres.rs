@@ -6,7 +6,6 @@ use std::{
     os::unix::fs::chown,
     path::{Path, PathBuf},
     process::{Output, Stdio},
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -88,17 +87,17 @@ impl Postgres {
         Ok(())
     }
 
-    /// Has so many clients commit single rows for a while.
-    pub(crate) async fn insert(&self, clients: usize, time: Duration) -> Result<Measured> {
+    /// Has so many clients commit that many single rows each.
+    pub(crate) async fn insert(&self, clients: usize, rows: usize) -> Result<Measured> {
         let prefix = self.dir.join("waits");
         let body = format!("body='{}'", "x".repeat(BODY));
-        let (clients, seconds) = (clients.to_string(), time.as_secs().max(1).to_string());
+        let (clients, rows) = (clients.to_string(), rows.to_string());
         let jobs = if clients == "1" { "1" } else { "2" };
         let mut pgbench = self.command("pgbench");
         pgbench
             .args(self.there())
             .args([
-                "-n", "-M", "prepared", "-c", &clients, "-j", jobs, "-T", &seconds, "-D", &body,
+                "-n", "-M", "prepared", "-c", &clients, "-j", jobs, "-t", &rows, "-D", &body,
             ])
             .args(["-l", "--log-prefix"])
             .arg(&prefix)

@@ -28,7 +28,7 @@ const CROWDS: [(usize, usize); 4] = [(1, 50), (16, 20), (64, 10), (256, 4)];
 /// Rounds of each crowd.
 const ROUNDS: usize = 8;
 
-/// How long Postgres and the bare disk are measured in each round.
+/// How long the bare disk is measured in each round.
 const WINDOW: Duration = Duration::from_secs(1);
 
 const PEER: &str = "Postgres, one row of 1 KiB";
@@ -134,7 +134,7 @@ impl Found {
         self.messages.push(messages.rate);
         self.message_waits.push(messages.waits.median());
         if let Some(peer) = peer {
-            let commits = peer.insert(self.writers, WINDOW).await?;
+            let commits = peer.insert(self.writers, crowd.each_sends()).await?;
             self.peer.push(commits.rate);
             self.peer_waits.push(commits.waits.median());
         }

@@ -26,7 +26,7 @@ pub(crate) async fn measure(bench: &mut Bench) -> Result<Vec<Row>> {
     let (used, full) = (bench.setup("boot-used"), bench.setup("boot-full"));
     used.start().await?.stop().await?;
     let server = full.start().await?;
-    let mut client = Client::open(server.address).await?;
+    let mut client = Client::scripted(server.address).await?;
     fill::sessions(&mut client, server.address, SESSIONS).await?;
     server.stop().await?;
     let new = Samples::default;

@@ -61,7 +61,7 @@ pub(crate) async fn measure(bench: &mut Bench) -> Result<Vec<Row>> {
 async fn sessions(setup: &Setup, idle: &Samples) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let server = setup.start().await?;
-    let mut client = Client::open(server.address).await?;
+    let mut client = Client::scripted(server.address).await?;
     sleep(SETTLE).await;
     let before = server.memory()?;
     for (more, all) in [(1_000, "1,000"), (9_000, "10,000")] {
@@ -92,7 +92,7 @@ async fn sessions(setup: &Setup, idle: &Samples) -> Result<Vec<Row>> {
 async fn streams(bench: &mut Bench, setup: &Setup) -> Result<Vec<Row>> {
     let files = raise()?;
     let server = setup.start().await?;
-    let mut client = Client::open(server.address).await?;
+    let mut client = Client::scripted(server.address).await?;
     let ids = client.sessions().await?;
     sleep(SETTLE).await;
     let before = server.memory()?;

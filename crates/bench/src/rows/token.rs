@@ -50,7 +50,8 @@ pub(crate) async fn measure(bench: &mut Bench) -> Result<Vec<Row>> {
             client.send(&session, message(Ask::Talk, 0)).await?;
             let came = stream.until("event_delta").await?;
             ours.push_ms(came.duration_since(endpoint.next().await?.answered));
-            client.idle(&session).await?;
+            // To the end of the turn, so that nothing of it is taken for the next one's.
+            stream.until("session.status_idle").await?;
         }
         drop(stream);
         client.delete(&session).await?;

@@ -78,6 +78,11 @@ impl Crowd {
         })
     }
 
+    /// Returns how many requests each of them sends in a run.
+    pub(super) fn each_sends(&self) -> usize {
+        self.sessions * EACH
+    }
+
     /// Gives each of them fresh sessions.
     pub(super) async fn prepare(&mut self) -> Result<()> {
         let sessions = self.sessions;
