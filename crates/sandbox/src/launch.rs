@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Options {
     /// The helper: this package's static binary `outlast-confine`.
     pub helper: Arc<Image>,
-    /// A folder for what all sandboxes share; rebuilt at the start.
+    /// A folder for what all sandboxes share; rebuilt where the host is another than it was made for.
     pub shared: PathBuf,
 }
 
@@ -65,7 +65,7 @@ impl Launcher {
     pub fn new(options: Options) -> io::Result<Self> {
         let ids = Ids::detect();
         let skeleton = options.shared.join("skeleton");
-        let shown = rootfs::build(&skeleton, &ids)?;
+        let shown = rootfs::ensure(&skeleton, &ids)?;
         let controllers = Controllers::detect();
         let verdict = Verdict {
             mode: ids.mode,

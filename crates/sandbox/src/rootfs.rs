@@ -1,5 +1,7 @@
 //! The skeleton of the file tree inside, and the removal of trees.
 
+mod stamp;
+
 use std::{
     fs, io,
     os::unix::fs::{PermissionsExt as _, symlink},
@@ -79,8 +81,21 @@ const LINKS: &[(&str, &str)] = &[
     ("/usr/lib/os-release", "etc/os-release"),
 ];
 
-/// Builds the skeleton at `at`, replacing an old one; returns the host folders to show.
-pub(crate) fn build(at: &Path, ids: &Ids) -> io::Result<Vec<PathBuf>> {
+/// Builds the skeleton at `at` unless the one there is as it would be; returns the host folders to
+/// show.
+pub(crate) fn ensure(at: &Path, ids: &Ids) -> io::Result<Vec<PathBuf>> {
+    let wanted = stamp::describe(ids);
+    if !stamp::holds(at, &wanted) {
+        // First, so that what is half built does not pass for whole.
+        stamp::clear(at)?;
+        build(at, ids)?;
+        stamp::set(at, &wanted)?;
+    }
+    Ok(shown())
+}
+
+/// Builds the skeleton at `at`, replacing an old one.
+fn build(at: &Path, ids: &Ids) -> io::Result<()> {
     if at.exists() {
         remove_tree(at)?;
     }
@@ -107,25 +122,30 @@ pub(crate) fn build(at: &Path, ids: &Ids) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Prepares the places of the host's programs.
-fn programs(at: &Path, ids: &Ids) -> io::Result<Vec<PathBuf>> {
-    let mut shown = vec![PathBuf::from("/usr")];
-    if Path::new("/").join(ALTERNATIVES).is_dir() {
-        folder(&at.join(ALTERNATIVES), ids, Owner::Init, 0o755)?;
-        shown.push(Path::new("/").join(ALTERNATIVES));
+fn programs(at: &Path, ids: &Ids) -> io::Result<()> {
+    for host in shown().iter().filter(|host| *host != Path::new("/usr")) {
+        let name = host.strip_prefix("/").map_err(io::Error::other)?;
+        folder(&at.join(name), ids, Owner::Init, 0o755)?;
     }
     for name in PROGRAMS {
-        let host = Path::new("/").join(name);
-        let Ok(kind) = fs::symlink_metadata(&host) else {
-            continue;
-        };
-        if kind.is_symlink() {
-            symlink(fs::read_link(&host)?, at.join(name))?;
-        } else {
-            folder(&at.join(name), ids, Owner::Init, 0o755)?;
-            shown.push(host);
+        if let Ok(to) = fs::read_link(Path::new("/").join(name)) {
+            symlink(to, at.join(name))?;
         }
     }
-    Ok(shown)
+    Ok(())
+}
+
+/// Returns the host folders that are shown inside.
+fn shown() -> Vec<PathBuf> {
+    let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|kind| !kind.is_symlink());
+    let mut shown = vec![PathBuf::from("/usr")];
+    let alternatives = Path::new("/").join(ALTERNATIVES);
+    if alternatives.is_dir() {
+        shown.push(alternatives);
+    }
+    let programs = PROGRAMS.iter().map(|name| Path::new("/").join(name));
+    shown.extend(programs.filter(|path| is_folder(path)));
+    shown
 }
 
 /// Makes one folder of the tree.
@@ -244,7 +264,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (skeleton, layer) = (folder.path().join("skeleton"), folder.path().join("layer"));
         let ids = Ids::detect();
-        let shown = build(&skeleton, &ids).unwrap();
+        let shown = ensure(&skeleton, &ids).unwrap();
         assert!(shown.contains(&PathBuf::from("/usr")));
         fs::create_dir_all(layer.join("etc")).unwrap();
         fs::write(layer.join("etc/hosts"), "mine").unwrap();
@@ -252,6 +272,21 @@ mod tests {
         fill(&layer, &skeleton).unwrap();
         assert_eq!(fs::read_to_string(layer.join("etc/hosts")).unwrap(), "mine");
         assert!(layer.join("etc/passwd").is_file() && layer.join("workspace").is_dir());
+    }
+
+    #[test]
+    fn a_skeleton_is_built_again_only_if_it_must_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let skeleton = folder.path().join("skeleton");
+        let ids = Ids::detect();
+        let shown = ensure(&skeleton, &ids).unwrap();
+        let mark = skeleton.join("mark");
+        fs::write(&mark, "").unwrap();
+        assert_eq!(ensure(&skeleton, &ids).unwrap(), shown);
+        assert!(mark.exists(), "it was left as it is");
+        stamp::set(&skeleton, "of another host").unwrap();
+        assert_eq!(ensure(&skeleton, &ids).unwrap(), shown);
+        assert!(!mark.exists() && skeleton.join("etc/passwd").is_file());
     }
 
     #[test]
