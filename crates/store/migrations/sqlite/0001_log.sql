@@ -53,8 +53,10 @@ CREATE TABLE records (
 
 -- An arrival and its place share their event id; `public` tells them apart.
 CREATE UNIQUE INDEX records_event ON records (session_no, event, public) WHERE event IS NOT NULL;
--- Only for events, placed or arrived, which have ids: an index costs each append a page of log.
-CREATE INDEX records_kind ON records (session_no, kind, position) WHERE event IS NOT NULL;
+-- Only for events, placed or arrived, which have ids, and for what a conversation is made of beside
+-- them: an index costs each append a page of log.
+CREATE INDEX records_kind ON records (session_no, kind, position)
+    WHERE event IS NOT NULL OR kind = 'x.response';
 
 CREATE TABLE threads (
     session_no INTEGER NOT NULL REFERENCES sessions (no) ON DELETE CASCADE,

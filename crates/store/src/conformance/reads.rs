@@ -49,6 +49,7 @@ async fn slices_are_the_same_for_ever(world: &World) {
         brain.say(note(&number.to_string())).await.unwrap();
         world.send(brain.session, &number.to_string()).await;
     }
+    world.asks(&mut brain).await;
     let log = world.log(brain.session).await;
     let end = log.len() as u64;
     let kinds = [
@@ -62,6 +63,7 @@ async fn slices_are_the_same_for_ever(world: &World) {
         ],
         vec![Kind::ArrivedMessage, Kind::ThreadRunning],
         vec![Kind::AgentToolUse],
+        vec![Kind::Response, Kind::ArrivedMessage, Kind::AgentToolResult],
     ];
     for from in [0, 1, 2, end / 2, end, end + 1, u64::MAX] {
         for order in [Order::Forwards, Order::Backwards] {

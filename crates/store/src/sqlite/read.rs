@@ -13,9 +13,15 @@ use super::{
 };
 use crate::{Order, ReadError, Slice};
 
-/// Tells whether records of a kind have an event id, and with it a place in the index of kinds.
+/// Tells whether records of a kind have an event id.
 pub(super) fn has_event(kind: Kind) -> bool {
     kind.is_public() || kind.announces().is_some()
+}
+
+/// Tells whether records of a kind have a place in the index of kinds: events, and responses, so
+/// that a conversation can be read out of a log that is long for other reasons.
+fn is_indexed(kind: Kind) -> bool {
+    has_event(kind) || kind == Kind::Response
 }
 
 /// Returns number and tail of a session that is not deleted.
@@ -41,7 +47,7 @@ pub(super) fn slice(
         limit: slice.limit,
         ..Page::default()
     };
-    let indexed = slice.public || slice.kinds.iter().all(|kind| has_event(*kind));
+    let indexed = slice.public || slice.kinds.iter().all(|kind| is_indexed(*kind));
     if indexed && !slice.kinds.is_empty() {
         Ok(pick(connection, no, slice, page)?)
     } else {
@@ -72,13 +78,15 @@ impl Page {
     }
 }
 
-/// Positions of events or arrivals of one kind.
+/// Positions of events, arrivals or responses of one kind.
 const OF_KIND: [&str; 2] = [
     "SELECT position FROM records INDEXED BY records_kind \
-     WHERE session_no = ?1 AND kind = ?2 AND event IS NOT NULL AND position > ?3 \
+     WHERE session_no = ?1 AND kind = ?2 AND (event IS NOT NULL OR kind = 'x.response') \
+     AND position > ?3 \
      AND (?5 IS NULL OR thread = ?5) ORDER BY position LIMIT ?4",
     "SELECT position FROM records INDEXED BY records_kind \
-     WHERE session_no = ?1 AND kind = ?2 AND event IS NOT NULL AND position < ?3 \
+     WHERE session_no = ?1 AND kind = ?2 AND (event IS NOT NULL OR kind = 'x.response') \
+     AND position < ?3 \
      AND (?5 IS NULL OR thread = ?5) ORDER BY position DESC LIMIT ?4",
 ];
 /// Records along positions.
