@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use outlast_hands::{Hand, Keep, Provisioner, Recalled, Recipe};
+use outlast_hands::{Hand, Keep, ProvisionError, Provisioner, Recalled, Recipe};
 use outlast_protocol::{
     CallResult, Outcome,
     id::{EventId, IncarnationId, SessionId},
@@ -67,10 +67,11 @@ impl Hands {
         }
     }
 
-    /// Removes the hand of a session that is over, with its workspace.
+    /// Removes every hand that a session ever had, with its workspace: the session is over.
     pub(crate) async fn forget(&self, state: &State) {
-        if let Some(hand) = state.hand {
-            self.reap(hand.incarnation, Keep::Nothing).await;
+        let newest = state.hand.map(|hand| hand.incarnation);
+        for incarnation in state.past_hands.iter().copied().chain(newest) {
+            self.reap(incarnation, Keep::Nothing).await;
         }
     }
 
@@ -108,33 +109,45 @@ impl Hands {
 impl Job {
     /// Returns the session's hand, made now if there is none.
     ///
-    /// The inner error is what the model reads: no hand could be made.
+    /// A life that is recorded and never began, because of a crash or a failure, is begun now:
+    /// a successor would look for files with it that it never took over. The inner error is what
+    /// the model reads: no hand could be made.
     pub(crate) async fn hand(&self) -> Result<Result<Arc<dyn Hand>, CallResult>, LeaseError> {
         let turn = self.inner.hands.turn(self.session);
         let _one = turn.lock().await;
         let state = self.state().await?;
-        if let Some(hand) = state.hand.filter(|hand| !hand.lost) {
-            if let Some(found) = self.inner.hands.find(hand.incarnation).await {
-                self.inner.hands.used(hand.incarnation);
-                return Ok(Ok(found));
-            }
-            self.lost(hand.incarnation, "it is not running any more".to_owned())
-                .await?;
+        let Some(hand) = state.hand.filter(|hand| !hand.lost) else {
+            return self.make(&state).await;
+        };
+        if let Some(found) = self.inner.hands.find(hand.incarnation).await {
+            self.inner.hands.used(hand.incarnation);
+            return Ok(Ok(found));
         }
-        self.make(state.hand.map(|hand| hand.incarnation)).await
+        match self.provision(hand.incarnation, hand.predecessor).await {
+            Err(ProvisionError::Ended { incarnation }) => {
+                self.lost(incarnation, "it is not running any more".to_owned())
+                    .await?;
+                self.make(&state).await
+            }
+            made => Ok(self.told(made)),
+        }
     }
 
     /// Makes the next incarnation; recorded before it exists, so that none is ever unknown.
-    async fn make(
-        &self,
-        predecessor: Option<IncarnationId>,
-    ) -> Result<Result<Arc<dyn Hand>, CallResult>, LeaseError> {
+    async fn make(&self, state: &State) -> Result<Result<Arc<dyn Hand>, CallResult>, LeaseError> {
         let (clock, entropy) = (&self.inner.clock, &self.inner.entropy);
         let incarnation = IncarnationId::mint(clock.now(), &**entropy);
+        let predecessor = state.hand.map(|hand| hand.incarnation);
+        // Removed before it is recorded, so that a crash between the two forgets none of them.
+        let forgotten = state.dispensable_hands();
+        for past in &forgotten {
+            self.inner.hands.reap(*past, Keep::Nothing).await;
+        }
         let wanted = HandWanted {
             name: DEFAULT.to_owned(),
             incarnation,
             predecessor,
+            forgotten,
         };
         let answer = self
             .fact(self.inner.event_id(), Fact::HandWanted(wanted))
@@ -144,6 +157,16 @@ impl Job {
                 "another hand was wanted meanwhile".to_owned(),
             ));
         }
+        let made = self.provision(incarnation, predecessor).await;
+        Ok(self.told(made))
+    }
+
+    /// Begins a life that is recorded.
+    async fn provision(
+        &self,
+        incarnation: IncarnationId,
+        predecessor: Option<IncarnationId>,
+    ) -> Result<Arc<dyn Hand>, ProvisionError> {
         let recipe = Recipe {
             incarnation,
             predecessor,
@@ -152,17 +175,19 @@ impl Job {
         let started = Instant::now();
         let made = self.inner.hands.provisioner.provision(&recipe).await;
         ::metrics::histogram!(metrics::PROVISION).record(started.elapsed().as_secs_f64());
-        match made {
-            Ok(hand) => {
-                self.inner.hands.used(incarnation);
-                Ok(Ok(hand))
-            }
-            Err(fault) => {
+        made
+    }
+
+    /// Puts a failure into words for the model; the next call tries the same life again.
+    fn told(
+        &self,
+        made: Result<Arc<dyn Hand>, ProvisionError>,
+    ) -> Result<Arc<dyn Hand>, CallResult> {
+        made.inspect(|hand| self.inner.hands.used(hand.incarnation()))
+            .map_err(|fault| {
                 tracing::error!(session.id = %self.session, "cannot make a hand: {fault}");
-                self.lost(incarnation, fault.to_string()).await?;
                 let words = format!("no sandbox could be started, the call did not run: {fault}");
-                Ok(Err(CallResult::error(Outcome::NotStarted, words)))
-            }
-        }
+                CallResult::error(Outcome::NotStarted, words)
+            })
     }
 }

@@ -158,6 +158,9 @@ pub struct HandWanted {
     /// The life before, whose workspace is taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predecessor: Option<IncarnationId>,
+    /// Lives of which nothing is left and nothing will be asked any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forgotten: Vec<IncarnationId>,
 }
 
 /// Body of `x.hand_lost`.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The shape of a stored [`State`]; another number is folded again from the log.
-pub const STATE_VERSION: u16 = 2;
+pub const STATE_VERSION: u16 = 3;
 
 /// Appends of one lease whose outcome can be asked for again.
 pub const RECENT: usize = 8;
@@ -40,6 +40,8 @@ pub struct State {
     pub threads: Vec<Thread>,
     /// The default hand, once wanted.
     pub hand: Option<Hand>,
+    /// Lives before the default hand's that may have left something.
+    pub past_hands: Vec<IncarnationId>,
     /// What all threads used.
     pub usage: Usage,
     /// Time spent running.
@@ -215,6 +217,8 @@ pub enum Phase {
 pub struct Hand {
     /// The newest life.
     pub incarnation: IncarnationId,
+    /// The life before, whose workspace it takes over when it begins.
+    pub predecessor: Option<IncarnationId>,
     /// Whether that life is over.
     pub lost: bool,
 }
@@ -344,6 +348,16 @@ impl Thread {
 }
 
 impl State {
+    /// Returns past lives whose journals nobody will ask: no open call was handed to them.
+    pub fn dispensable_hands(&self) -> Vec<IncarnationId> {
+        let asked = |past: IncarnationId| {
+            let mut calls = self.threads.iter().flat_map(|thread| &thread.calls);
+            calls.any(|call| call.phase == Phase::Intended(past))
+        };
+        let past = self.past_hands.iter().copied();
+        past.filter(|past| !asked(*past)).collect()
+    }
+
     /// Makes the state of a session without a record.
     pub fn blank(id: SessionId) -> Self {
         Self {
@@ -355,6 +369,7 @@ impl State {
             status: Status::Idle,
             threads: Vec::new(),
             hand: None,
+            past_hands: Vec::new(),
             usage: Usage::default(),
             active: Active::default(),
             archived_at: None,

@@ -118,8 +118,15 @@ pub(super) fn told(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError
 pub(super) fn hand(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
     if entry.kind == Kind::HandWanted {
         let wanted: body::HandWanted = entry.read()?;
+        state
+            .past_hands
+            .retain(|past| !wanted.forgotten.contains(past));
+        state
+            .past_hands
+            .extend(state.hand.map(|old| old.incarnation));
         state.hand = Some(Hand {
             incarnation: wanted.incarnation,
+            predecessor: wanted.predecessor,
             lost: false,
         });
         return Ok(());

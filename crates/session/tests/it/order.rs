@@ -139,6 +139,7 @@ fn facts_of_a_stale_epoch_are_refused() {
         name: "default".to_owned(),
         incarnation,
         predecessor: None,
+        forgotten: Vec::new(),
     };
     let lost = HandLost {
         incarnation,
@@ -171,6 +172,7 @@ fn a_hand_is_wanted_once_until_it_is_lost() {
             name: "default".to_owned(),
             incarnation: parts::hand(number),
             predecessor: None,
+            forgotten: Vec::new(),
         })
     };
     let lose = |number| {

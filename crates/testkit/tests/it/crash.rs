@@ -100,6 +100,7 @@ async fn run(death: Option<Death>, hands: Hands) -> (World, SessionId, u64) {
 /// Checks what must hold of every log, whatever happened.
 async fn check(world: &World, session: SessionId, death: Option<Death>) -> Vec<Record> {
     let records = world.log(session).await;
+    inherited(world, death);
     verify(session, &records).unwrap_or_else(|broken| panic!("{death:?}: {broken:?}"));
     for record in records
         .iter()
@@ -120,6 +121,16 @@ async fn check(world: &World, session: SessionId, death: Option<Death>) -> Vec<R
         "{death:?}"
     );
     records
+}
+
+/// Every hand that was made takes over from the one that was made before it: a life that was only
+/// recorded has no files, and whoever takes over from it starts with an empty workspace.
+fn inherited(world: &World, death: Option<Death>) {
+    let mut before = None;
+    for recipe in world.hands.provisioned() {
+        assert_eq!(recipe.predecessor, before, "{death:?}: files are lost");
+        before = Some(recipe.incarnation);
+    }
 }
 
 /// Kills a process at every append, before it and behind it, and looks at what is left.
@@ -173,4 +184,45 @@ async fn hands_that_die_too_cost_no_more_than_the_calls_they_ran() {
         assert!(lost(after) <= 3, "{death:?}: {after:#?}");
     })
     .await;
+}
+
+/// Has the model run one command.
+async fn command(life: &Life, session: SessionId) {
+    let script = script(&json!([
+        {"calls": [{"name": "bash", "input": {"command": "c"}}]}, {"text": "{{results}}"}
+    ]));
+    life.send(session, &script).await;
+    assert!(life.rests(session).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hands_that_cannot_be_made_cost_no_files() {
+    let world = World::new(7).await;
+    let life = world.start(None).await;
+    let session = world.session(&life).await;
+    command(&life, session).await;
+    world.bury();
+    world.hands.refuse(Some("the disk is full"));
+    command(&life, session).await;
+    command(&life, session).await;
+    world.hands.refuse(None);
+    command(&life, session).await;
+    assert_eq!(world.hands.provisioned().len(), 2);
+    check(&world, session, None).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_session_leaves_nothing_of_any_hand() {
+    use outlast_hands::Provisioner as _;
+    let world = World::new(7).await;
+    let life = world.start(None).await;
+    let session = world.session(&life).await;
+    for _ in 0..5 {
+        command(&life, session).await;
+        world.bury();
+    }
+    let left = world.hands.list().await.len();
+    assert!(left <= 2, "{left} lives have left something");
+    life.delete(session).await;
+    assert_eq!(world.hands.list().await, []);
 }

@@ -205,6 +205,11 @@ impl Life {
             .unwrap();
     }
 
+    /// Deletes a session.
+    pub(crate) async fn delete(&self, session: SessionId) {
+        self.kernel.delete(self.key, session).await.unwrap();
+    }
+
     /// Waits until the session waits for a client, or this life is over: false then.
     pub(crate) async fn rests(&self, session: SessionId) -> bool {
         let quiet = async {

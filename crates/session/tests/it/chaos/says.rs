@@ -118,6 +118,7 @@ pub(super) fn kernel_says(
                 name,
                 incarnation,
                 predecessor: None,
+                forgotten: Vec::new(),
             };
             (world.named("key"), Fact::HandWanted(wanted))
         }
