@@ -290,21 +290,43 @@ impl Kernel {
         from: u64,
         limit: usize,
     ) -> Result<(Vec<Record>, bool), Problem> {
+        let mut records = self
+            .public(state, query, from, limit.saturating_add(1))
+            .await?;
+        if records.len() > limit {
+            records.truncate(limit);
+            return Ok((records, true));
+        }
+        // Fewer than asked for: the end, or a page that is full of bytes. How large the next one
+        // is cannot be known from those that are here.
+        let more = match records.last().map(|last| last.position) {
+            Some(last) if last < state.tail => {
+                !self.public(state, query, last, 1).await?.is_empty()
+            }
+            _ => false,
+        };
+        Ok((records, more))
+    }
+
+    /// Reads placed events behind `from` that match, at most so many and about [`BYTES`].
+    async fn public(
+        &self,
+        state: &State,
+        query: &EventQuery,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Record>, Problem> {
         let slice = Slice {
             from,
             order: query.order,
-            limit: limit.saturating_add(1),
+            limit,
             bytes: BYTES,
             public: true,
             kinds: query.kinds.clone(),
             thread: Some(query.thread),
         };
         let read = self.0.store.read(state.id, slice).await;
-        let mut records = read.map_err(|fault| error::read(&fault))?;
-        let full = records.len() > limit;
-        let cut = !full && records.iter().map(size).sum::<usize>() >= BYTES;
-        records.truncate(limit);
-        Ok((records, full || cut))
+        read.map_err(|fault| error::read(&fault))
     }
 
     /// Reads arrivals of inputs in a slice, as far as they match.

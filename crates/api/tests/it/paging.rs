@@ -388,3 +388,24 @@ async fn events_page_in_both_orders() {
         assert_eq!(messages.len(), 6);
     }
 }
+
+#[tokio::test]
+async fn pages_of_large_events_leave_nothing_out() {
+    let bench = Bench::new().await;
+    let session = bench.session().await;
+    let large = "x".repeat(7 << 20);
+    for _ in 0..4 {
+        bench.say(&session, &large).await;
+        Brain::new(bench.lease().await).answer("y").await;
+    }
+    let path = format!("/v1/sessions/{session}/events?limit=");
+    let all = joined(&walk(&bench, &format!("{path}1")).await);
+    let wide = walk(&bench, &format!("{path}1000")).await;
+    assert_eq!(joined(&wide), all);
+    assert!(wide.len() > 1, "a page has about 16 MiB at most");
+    let mut backwards = joined(&walk(&bench, &format!("{path}1000&order=desc")).await);
+    backwards.reverse();
+    assert_eq!(backwards, all);
+    let typed = walk(&bench, &format!("{path}1000&types[]=user.message")).await;
+    assert_eq!(joined(&typed).len(), 4);
+}
