@@ -193,13 +193,14 @@ pub fn denied(tool: &str, message: Option<&str>) -> CallResult {
     CallResult::error(Outcome::Denied, words)
 }
 
-/// Returns the words a call is answered with whose input was cut off.
+/// Returns the words a call is answered with whose input was cut off, or is broken otherwise.
 pub fn cut(tool: &str) -> CallResult {
     CallResult::error(
         Outcome::NotStarted,
         format!(
-            "the call of `{tool}` was cut off at the output limit before its input was complete, \
-             and did not run; call it again with a shorter input"
+            "the call of `{tool}` did not run: its input is no complete JSON object. It was cut off \
+             at the output limit, then call it again with a shorter one; or it is broken, such as by \
+             a number that is too large or half a surrogate pair"
         ),
     )
 }
@@ -213,4 +214,20 @@ pub struct Pinned {
     pub strategy: String,
     /// Its version.
     pub version: u16,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_without_a_usable_input_is_told_both_reasons() {
+        let result = cut("bash");
+        assert_eq!(result.outcome, Outcome::NotStarted);
+        let told = format!("{result:?}");
+        assert!(
+            told.contains("cut off") && told.contains("broken"),
+            "{told}"
+        );
+    }
 }
