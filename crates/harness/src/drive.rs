@@ -239,7 +239,9 @@ impl<'a> Drive<'a> {
     async fn catch_up(&mut self, tail: u64) -> Result<(), Stuck> {
         if !self.loaded {
             self.loaded = true;
-            if let Some(snapshot) = self.lease.snapshot(NAME).await?
+            // A log that is shorter than what is worth a snapshot has none.
+            if tail >= SNAPSHOT
+                && let Some(snapshot) = self.lease.snapshot(NAME).await?
                 && let Ok(context) = serde_json::from_slice(&snapshot.body)
             {
                 self.context = context;
