@@ -142,6 +142,17 @@ impl Blobs for Folder {
     }
 }
 
+/// Tells whether a directory was empty a moment ago and another call removed it.
+///
+/// Making one says `AlreadyExists` where it goes between the attempt and the look at it. A blob in a
+/// directory's place says the same, for ever.
+fn is_race(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists
+    )
+}
+
 fn absent_is_fine(error: io::Error) -> io::Result<()> {
     if is_absent(&error) {
         Ok(())
@@ -173,8 +184,7 @@ impl Inner {
         loop {
             match self.settle(home).and_then(|()| fs::rename(staged, target)) {
                 Ok(()) => return sync_directory(home),
-                // The directory was empty a moment ago and another call removed it.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && tries < RACES => {
+                Err(error) if is_race(&error) && tries < RACES => {
                     self.forget(home);
                     tries += 1;
                 }

@@ -17,7 +17,7 @@ use outlast_store::{Listing, Outcome, Receipt, SessionQuery};
 use crate::{Kernel, error};
 
 /// Tries of an update whose configuration changes underneath it.
-const TRIES: usize = 8;
+const TRIES: usize = 100;
 
 impl Kernel {
     /// Makes a session with its first events and starts on it at once if a slot is free.

@@ -235,7 +235,7 @@ impl Upstream {
 impl Model for Upstream {
     async fn stream(&self, call: Call) -> Result<Events, Error> {
         let response = self.send(&call).await?;
-        if !response.status().is_success() || is_json(response.headers()) {
+        if !response.status().is_success() || !is_stream(response.headers()) {
             return Err(self.refused(response).await);
         }
         let body = response
@@ -334,13 +334,10 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || literal.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Tells whether the answer is one JSON document.
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .map(HeaderValue::as_bytes)
-        .unwrap_or_default();
-    kind.starts_with(b"application/json")
+/// Tells whether the answer is a stream of events; one that does not say is taken for one.
+fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.is_none_or(|kind| kind.to_ascii_lowercase().starts_with(b"text/event-stream"))
 }
 
 /// Reads the beginning of a body as text, as far as it comes.

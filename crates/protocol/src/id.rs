@@ -73,7 +73,7 @@ macro_rules! id_type {
 
 /// A text is not an id of the expected type.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("not an id that begins with `{prefix}`")]
+#[error("not an id: `{prefix}01` and 22 letters or digits are expected")]
 pub struct NotAnId {
     /// The prefix that was expected.
     pub prefix: &'static str,

@@ -2,6 +2,7 @@
 
 mod config;
 mod console;
+mod descriptors;
 mod failure;
 mod render;
 mod run;

@@ -228,7 +228,7 @@ impl Client {
 /// Returns a key that names one request over all of its attempts.
 fn repeat_key() -> String {
     use outlast_protocol::{id::RequestId, seam::Clock as _};
-    RequestId::mint(crate::SystemClock.now(), &crate::OsEntropy).to_string()
+    RequestId::mint(crate::SystemClock::new().now(), &crate::OsEntropy).to_string()
 }
 
 /// Turns an answer that is a refusal into an error.

@@ -6,22 +6,54 @@ use outlast_protocol::{
     Micros,
     seam::{Clock, Entropy},
 };
+use tokio::time::Instant;
 
-/// The system's time of day.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemClock;
+/// The system's time of day, which never goes backwards while the process lives.
+///
+/// If the system's clock is set back, this one goes on by the monotonic clock until the other has
+/// caught up: a retry that is due in a second must not wait for an hour. Set forward, it follows.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock {
+    start: Micros,
+    began: Instant,
+}
+
+impl SystemClock {
+    /// Makes a clock that starts at the system's present.
+    pub fn new() -> Self {
+        Self {
+            start: system(),
+            began: Instant::now(),
+        }
+    }
+
+    /// Returns the later of the system's time and the time that must have come since the start.
+    fn read(&self, system: Micros) -> Micros {
+        system.max(self.start.after(self.began.elapsed()))
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that reads the system's clock"
-    )]
     fn now(&self) -> Micros {
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        Micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+        self.read(system())
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the system's clock"
+)]
+fn system() -> Micros {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// The operating system's generator.
@@ -40,12 +72,24 @@ impl Entropy for OsEntropy {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn the_clock_counts_microseconds() {
         let (year_2026, year_2126) = (1_767_225_600_000_000, 4_922_899_200_000_000);
-        assert!((year_2026..year_2126).contains(&SystemClock.now().0));
+        assert!((year_2026..year_2126).contains(&SystemClock::new().now().0));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_goes_on() {
+        let clock = SystemClock::new();
+        let hour = Duration::from_secs(3_600);
+        assert!(clock.read(Micros(0)) >= clock.start);
+        let ahead = clock.start.after(hour);
+        assert_eq!(clock.read(ahead), ahead, "set forward, it follows");
+        assert!(clock.read(Micros(0)) < ahead, "and comes back");
     }
 
     #[test]

@@ -32,7 +32,12 @@ async fn output_is_merged_input_empty_and_nothing_has_a_word() {
     );
     assert_eq!(sh(&hand, "cat; read x; echo \"<$x>\"").await, "<>");
     assert_eq!(sh(&hand, "true").await, "(no output)");
-    assert_eq!(sh(&hand, "").await, "(no output)");
+    for nothing in ["", " \n\t"] {
+        assert_eq!(
+            failed(&bash(&hand, nothing).await),
+            "bash: command must not be empty"
+        );
+    }
     assert_eq!(
         sh(&hand, r"printf '\033[31mred\033[0m\tx\n'").await,
         "red\tx"

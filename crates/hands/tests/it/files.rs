@@ -336,9 +336,7 @@ async fn grep_lists_lines_and_leaves_out_what_it_should() {
     // More characters than a model is shown at once: a preview, and the rest in a file.
     let found = call(&hand, "grep", json!({"pattern": "match", "path": "many"})).await;
     let found = fine(&found);
-    assert!(
-        found.contains("characters left out; the whole output is in /mnt/session/tool-output/")
-    );
+    assert!(found.contains("characters left out; all of this is in /mnt/session/tool-output/"));
     assert!(
         found.ends_with("[output truncated at 102400 bytes]"),
         "{found}"

@@ -86,6 +86,9 @@ impl Shell {
         let order = match (restart, command) {
             (true, _) => Order::Restart,
             (false, None) => return Err("bash: command is required".to_owned()),
+            (false, Some(command)) if command.trim().is_empty() => {
+                return Err("bash: command must not be empty".to_owned());
+            }
             (false, Some(command)) if command.contains('\0') => {
                 return Err("bash: command must not contain NUL".to_owned());
             }

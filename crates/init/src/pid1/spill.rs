@@ -40,8 +40,8 @@ fn store(call: &str, text: &str) -> String {
         .open(&path)
         .and_then(|mut file| file.write_all(text.as_bytes()));
     match written {
-        Ok(()) => format!("the whole output is in {path}"),
-        Err(error) => format!("the whole output could not be kept: {error}"),
+        Ok(()) => format!("all of this is in {path}"),
+        Err(error) => format!("it could not be kept: {error}"),
     }
 }
 

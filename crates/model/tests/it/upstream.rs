@@ -121,6 +121,10 @@ async fn answers_that_are_no_stream_are_failures() {
         error.to_string(),
         "the model's provider answered without a stream"
     );
+    let page = &[("content-type", "text/html")];
+    let server = answering(200, page, "<html>welcome</html>").await;
+    let error = ask(&server).await.unwrap_err().to_string();
+    assert_eq!(error, "the model's provider answered without a stream");
     let overloaded = r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#;
     let server = answering(200, json, overloaded).await;
     let error = ask(&server).await.unwrap_err();

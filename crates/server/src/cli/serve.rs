@@ -8,6 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::{
     config,
     console::Console,
+    descriptors,
     failure::{Exit, Failure},
 };
 use crate::{
@@ -60,6 +61,7 @@ pub(super) async fn serve(
     telemetry::install_metrics().map_err(|error| Failure::new(Exit::Failed, error))?;
     // Taken over first: a signal during a slow start must not kill it half-way.
     let mut signals = Signals::new()?;
+    descriptors::raise()?;
     let server = Server::start(&config, &data_dir).await?;
     let file = file.map_or_else(
         || "none; defaults".to_owned(),

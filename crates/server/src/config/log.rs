@@ -48,7 +48,9 @@ impl Log {
     ///
     /// If the directives cannot be read.
     pub fn filter(&self) -> Result<EnvFilter, Impossible> {
-        EnvFilter::try_new(&self.level).map_err(|error| {
+        // It logs the path of its own source, where the binary was built.
+        let level = format!("rusqlite_migration=warn,{}", self.level);
+        EnvFilter::try_new(level).map_err(|error| {
             let reason = format!("`{}` cannot be read: {error}", self.level);
             Impossible::new("log.level", reason)
         })

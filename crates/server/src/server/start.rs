@@ -188,7 +188,7 @@ async fn open(config: &Config, dir: &Path, facts: &Arc<ModelFacts>) -> Result<Sq
     let opened = Sqlite::open(sqlite::Options {
         dir: dir.to_owned(),
         blobs: blobs.clone(),
-        clock: Arc::new(SystemClock),
+        clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(OsEntropy),
         rules: config.kernel.rules(&config.prices),
         takes_system: Arc::new(move |model| facts.of(model).mid_conversation_system),
@@ -230,7 +230,7 @@ async fn kernel(
     let parts = Parts {
         store: Arc::new(store.clone()),
         provisioner: hands.clone(),
-        clock: Arc::new(SystemClock),
+        clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(OsEntropy),
         options: outlast_kernel::Options {
             brains: config.kernel.brains,

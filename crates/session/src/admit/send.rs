@@ -23,6 +23,15 @@ pub(super) fn send(mut desk: Desk<'_, '_>, send: &Send) -> Result<Decision, Refu
 
 /// Accepts events one after another; `list` names the field they came in.
 pub(super) fn accept(desk: &mut Desk<'_, '_>, inputs: &[Input], list: &str) -> Result<(), Refusal> {
+    let most = desk.context.rules.queue;
+    if inputs.len() > most {
+        // No retry could ever succeed.
+        return Err(Problem::invalid(format!(
+            "{list}: has {} events, and at most {most} may wait on this server",
+            inputs.len()
+        ))
+        .into());
+    }
     let mut before = None;
     for (index, input) in inputs.iter().enumerate() {
         let at = format!("{list}.{index}");

@@ -96,7 +96,7 @@ fn row(session: &Value) -> Vec<String> {
 
 fn age(session: &Value) -> String {
     let at = Micros::parse(text(session, "/created_at"));
-    at.map(|at| seconds(SystemClock.now().since(at).as_secs_f64()))
+    at.map(|at| seconds(SystemClock::new().now().since(at).as_secs_f64()))
         .unwrap_or_default()
 }
 
