@@ -6,11 +6,16 @@
     reason = "a failure is a failed test"
 )]
 
-use std::sync::Arc;
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 
-use crate::{Blobs, Error, Key};
+use crate::{Blobs, Error, Key, Reader};
 
 /// Runs the whole suite on a fresh, empty instance per test.
 ///
@@ -23,6 +28,7 @@ where
     Fut: Future<Output = Arc<dyn Blobs>>,
 {
     reads_back(&*factory().await).await;
+    streams(&*factory().await).await;
     deletes(&*factory().await).await;
     lists(&*factory().await).await;
     deletes_in_steps(&*factory().await).await;
@@ -65,6 +71,54 @@ async fn reads_back(blobs: &dyn Blobs) {
     let large: Bytes = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
     blobs.put(&key("large"), large.clone()).await.unwrap();
     assert_eq!(blobs.get(&key("large")).await.unwrap(), large);
+}
+
+async fn streams(blobs: &dyn Blobs) {
+    let missing = blobs.open(&key("a/b"), 0).await.err().unwrap();
+    assert!(matches!(&missing, Error::NotFound(name) if *name == key("a/b")));
+    let large: Bytes = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    let size = large.len() as u64;
+    assert_eq!(
+        blobs.put_from(&key("a/b"), reader(&large)).await.unwrap(),
+        size
+    );
+    assert_eq!(blobs.get(&key("a/b")).await.unwrap(), large);
+    for from in [0, 1, size / 2, size - 1, size, size + 9] {
+        let mut read = Vec::new();
+        let mut opened = blobs.open(&key("a/b"), from).await.unwrap();
+        opened.read_to_end(&mut read).await.unwrap();
+        let start = usize::try_from(from.min(size)).unwrap();
+        assert!(read == large[start..], "from {from}");
+    }
+    let prefix = blobs.open(&key("a"), 0).await.err().unwrap();
+    assert!(matches!(prefix, Error::NotFound(_)), "a prefix is no blob");
+    // What breaks off leaves what was there.
+    let broken: Reader = Box::pin(reader(&large).chain(Broken));
+    blobs.put_from(&key("a/b"), broken).await.unwrap_err();
+    assert_eq!(blobs.get(&key("a/b")).await.unwrap(), large);
+    let empty = Bytes::new();
+    assert_eq!(
+        blobs.put_from(&key("a/b"), reader(&empty)).await.unwrap(),
+        0
+    );
+    assert_eq!(blobs.get(&key("a/b")).await.unwrap(), "");
+}
+
+fn reader(bytes: &Bytes) -> Reader {
+    Box::pin(std::io::Cursor::new(bytes.clone()))
+}
+
+/// A reader that fails.
+struct Broken;
+
+impl AsyncRead for Broken {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Err(std::io::Error::other("it broke off")))
+    }
 }
 
 async fn deletes(blobs: &dyn Blobs) {

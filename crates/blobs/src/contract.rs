@@ -1,11 +1,15 @@
 //! The contract of a place for blobs.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, pin::Pin};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use tokio::io::AsyncRead;
 
 use crate::Key;
+
+/// Bytes on their way; read to their end once.
+pub type Reader = Pin<Box<dyn AsyncRead + Send>>;
 
 /// Keeps bytes under keys.
 ///
@@ -19,6 +23,19 @@ pub trait Blobs: Debug + Send + Sync {
     /// What stood there is replaced as a whole: a reader sees the one or the other. Putting the
     /// same again changes nothing. Of two puts at once, either may be the last.
     async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), Error>;
+
+    /// Stores what a reader gives, as [`put`](Self::put) does, without holding it in memory; returns
+    /// how many bytes that were.
+    ///
+    /// # Errors
+    ///
+    /// Also if the reader fails; nothing is stored then.
+    async fn put_from(&self, key: &Key, content: Reader) -> Result<u64, Error>;
+
+    /// Opens what is stored, from byte `from` on, without holding it in memory.
+    ///
+    /// From the end or behind it there is nothing to read.
+    async fn open(&self, key: &Key, from: u64) -> Result<Reader, Error>;
 
     /// Returns what is stored.
     async fn get(&self, key: &Key) -> Result<Bytes, Error>;

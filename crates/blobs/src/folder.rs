@@ -16,14 +16,18 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
 
-use crate::{Blobs, Error, Key};
+use crate::{Blobs, Error, Key, Reader};
 
 /// Where files are written before they get their name; no key begins with a dot.
 const STAGE: &str = ".stage";
 
 /// Directories remembered as durable; past this the memory starts afresh.
 const KNOWN: usize = 4_096;
+
+/// Bytes that are held while a blob is streamed.
+const CHUNK: usize = 1 << 20;
 
 /// How often a put makes its directory again after a delete removed it, before it gives up.
 const RACES: u32 = 1_000;
@@ -105,6 +109,35 @@ impl Blobs for Folder {
         stored.map_err(|error| unavailable(key, &error))
     }
 
+    async fn put_from(&self, key: &Key, content: Reader) -> Result<u64, Error> {
+        let staged = Staged(self.inner.stage());
+        let copied = stream(&staged.0, content).await;
+        let bytes = copied.map_err(|error| unavailable(key, &error))?;
+        let named = self
+            .run(key, move |inner, key| {
+                Ok(inner.name(&staged.0, &inner.path(key)))
+            })
+            .await?;
+        named.map_err(|error| unavailable(key, &error))?;
+        Ok(bytes)
+    }
+
+    async fn open(&self, key: &Key, from: u64) -> Result<Reader, Error> {
+        let open = |inner: &Inner, key: &Key| {
+            let file = File::open(inner.path(key))?;
+            // A folder opens too, and is no blob.
+            if file.metadata()?.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            Ok(file)
+        };
+        let mut file = tokio::fs::File::from_std(self.run(key, open).await?);
+        file.seek(io::SeekFrom::Start(from))
+            .await
+            .map_err(|error| unavailable(key, &error))?;
+        Ok(Box::pin(file))
+    }
+
     async fn get(&self, key: &Key) -> Result<Bytes, Error> {
         self.run(key, |inner, key| fs::read(inner.path(key)).map(Bytes::from))
             .await
@@ -166,9 +199,14 @@ impl Inner {
         self.root.join(key.as_str())
     }
 
-    fn put(&self, key: &Key, bytes: &[u8]) -> io::Result<()> {
+    /// Returns a place that nobody else writes to.
+    fn stage(&self) -> PathBuf {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let staged = self.root.join(STAGE).join(number.to_string());
+        self.root.join(STAGE).join(number.to_string())
+    }
+
+    fn put(&self, key: &Key, bytes: &[u8]) -> io::Result<()> {
+        let staged = self.stage();
         let done = write(&staged, bytes).and_then(|()| self.name(&staged, &self.path(key)));
         if done.is_err() {
             // What went wrong is told below; a leftover is swept at the next start.
@@ -239,6 +277,32 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+/// A staged file, which goes with this unless it got a name. One left over is swept at the next
+/// start.
+struct Staged(PathBuf);
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        drop(fs::remove_file(&self.0));
+    }
+}
+
+/// Writes what a reader gives to a new file, durably.
+async fn stream(path: &Path, mut content: Reader) -> io::Result<u64> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut file = tokio::fs::OpenOptions::from(options).open(path).await?;
+    file.set_max_buf_size(CHUNK);
+    let bytes = tokio::io::copy_buf(
+        &mut tokio::io::BufReader::with_capacity(CHUNK, &mut content),
+        &mut file,
+    )
+    .await?;
+    file.flush().await?;
+    file.sync_all().await?;
+    Ok(bytes)
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {

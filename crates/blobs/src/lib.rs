@@ -10,6 +10,6 @@ mod contract;
 mod folder;
 mod key;
 
-pub use contract::{Blobs, Error};
+pub use contract::{Blobs, Error, Reader};
 pub use folder::Folder;
 pub use key::{BadKey, Key};

@@ -8,7 +8,7 @@
     reason = "it is a test suite that other crates' tests call"
 )]
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use outlast_protocol::{
     CallResult, Micros, Outcome,
@@ -17,7 +17,10 @@ use outlast_protocol::{
 };
 use serde_json::value::RawValue;
 
-use crate::{Hand, HandLost, Keep, Limits, Promise, ProvisionError, Provisioner, Recalled, Recipe};
+use crate::{
+    CallError, Fence, Hand, HandLost, Keep, Limits, Promise, ProvisionError, Provisioner, Recalled,
+    Recipe,
+};
 
 /// Long enough for a machine under load; no check waits for it to pass.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -48,6 +51,8 @@ impl Fixture {
             incarnation,
             predecessor: None,
             limits: Limits::default(),
+            image: None,
+            packages: BTreeMap::new(),
         }
     }
 
@@ -67,7 +72,49 @@ async fn ask(
     (name, input): (&str, &str),
 ) -> Result<CallResult, HandLost> {
     let input = RawValue::from_string(input.to_owned()).expect("a fixture's input is JSON");
-    in_time(hand.execute(call, name, &input)).await
+    match in_time(hand.execute(FENCE, call, name, &input)).await {
+        Ok(result) => Ok(result),
+        Err(CallError::Lost(lost)) => Err(lost),
+        Err(stale @ CallError::Stale { .. }) => panic!("no newer brain: {stale}"),
+    }
+}
+
+/// The brain that asks.
+const FENCE: Fence = Fence {
+    thread: 0,
+    epoch: 5,
+};
+
+/// An old brain is refused, of its own thread alone; a hand that is gone says that it is.
+async fn a_newer_epoch_fences_the_older(fixture: &Fixture) {
+    let hand = fixture.hand().await;
+    let (name, input) = fixture.quick;
+    let input = RawValue::from_string(input.to_owned()).expect("a fixture's input is JSON");
+    let execute = async |thread, epoch| {
+        let fence = Fence { thread, epoch };
+        in_time(hand.execute(fence, fixture.call(), name, &input)).await
+    };
+    execute(0, 5).await.expect("the newest is served");
+    in_time(hand.raise(Fence {
+        thread: 0,
+        epoch: 7,
+    }))
+    .await
+    .expect("it lives");
+    in_time(hand.raise(FENCE)).await.expect("it lives");
+    match execute(0, 6).await {
+        Err(CallError::Stale { thread, newest, .. }) => assert_eq!((thread, newest), (0, 7)),
+        other => panic!("an old epoch was served: {other:?}"),
+    }
+    execute(1, 1).await.expect("another thread is served");
+    execute(0, 8).await.expect("a newer one is served");
+    let old = execute(0, 7).await;
+    assert!(matches!(old, Err(CallError::Stale { .. })), "{old:?}");
+    let (node, incarnation) = (&fixture.provisioner, hand.incarnation());
+    node.reap(incarnation, Keep::Layer)
+        .await
+        .expect("it is reaped");
+    in_time(hand.raise(FENCE)).await.expect_err("it is gone");
 }
 
 /// Asks for the quick call, which must succeed.
@@ -105,6 +152,7 @@ where
     a_running_call_is_joined(&factory().await).await;
     a_call_outlives_its_caller(&factory().await).await;
     a_cancelled_call_settles_once(&factory().await).await;
+    a_newer_epoch_fences_the_older(&factory().await).await;
     a_call_cancelled_before_it_came_never_runs(&factory().await).await;
     death_loses_what_ran_and_keeps_what_was_done(&factory().await).await;
     an_ended_incarnation_stays_ended(&factory().await).await;

@@ -14,6 +14,24 @@ pub struct HandLost {
     pub handed_over: bool,
 }
 
+/// A hand did not take a call.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum CallError {
+    /// The hand is gone.
+    #[error(transparent)]
+    Lost(#[from] HandLost),
+    /// Another brain has the thread.
+    #[error("hand `{incarnation}` serves epoch {newest} of thread {thread} by now")]
+    Stale {
+        /// The hand.
+        incarnation: IncarnationId,
+        /// The thread.
+        thread: u32,
+        /// The newest epoch it knows of.
+        newest: u64,
+    },
+}
+
 /// A hand could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvisionError {

@@ -19,7 +19,8 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    Hand, HandLost, Keep, Promise, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
+    CallError, Fence, Hand, HandLost, Keep, Promise, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
+    fence::Fences,
 };
 
 /// One call that a pretended hand began to execute.
@@ -155,6 +156,7 @@ struct FakeHand {
 #[derive(Debug, Default)]
 struct Calls {
     outcomes: HashMap<EventId, Outcomes>,
+    fences: Fences,
     lost: Option<String>,
 }
 
@@ -275,12 +277,23 @@ impl Hand for Handle {
         Promise::Journalled
     }
 
+    async fn raise(&self, fence: Fence) -> Result<(), HandLost> {
+        let mut calls = self.0.calls();
+        if let Some(reason) = &calls.lost {
+            return Err(self.0.lost(reason, false));
+        }
+        calls.fences.raise(fence);
+        Ok(())
+    }
+
     async fn execute(
         &self,
+        fence: Fence,
         call: EventId,
         name: &str,
         input: &RawValue,
-    ) -> Result<CallResult, HandLost> {
+    ) -> Result<CallResult, CallError> {
+        self.0.calls().fences.admit(self.0.incarnation, fence)?;
         let (name, input) = (name.to_owned(), input.get().to_owned());
         let asked = Asked {
             incarnation: self.0.incarnation,
@@ -291,7 +304,8 @@ impl Hand for Handle {
         let mut wait = self.0.begin(asked)?;
         let outcome = wait.wait_for(Option::is_some).await;
         let outcome = outcome.ok().and_then(|outcome| outcome.clone());
-        outcome.unwrap_or_else(|| Err(self.0.lost("it was dropped", true)))
+        let outcome = outcome.unwrap_or_else(|| Err(self.0.lost("it was dropped", true)));
+        Ok(outcome?)
     }
 
     async fn cancel(&self, call: EventId) {

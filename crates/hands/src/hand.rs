@@ -1,15 +1,28 @@
 //! The seam: what makes hands, and what a hand does.
 
-use std::{fmt::Debug, sync::Arc};
+use std::{fmt::Debug, io, sync::Arc};
 
 use async_trait::async_trait;
 use outlast_protocol::{
     CallResult,
     id::{EventId, IncarnationId},
 };
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{HandLost, ProvisionError, ReapError, Recipe};
+use crate::{
+    CallError, HandLost, ProvisionError, ReapError, Recipe,
+    files::{Packed, Published, Reader, Upload},
+};
+
+/// A brain's right to have a hand act: of each thread only the newest epoch is served.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Fence {
+    /// The thread.
+    pub thread: u32,
+    /// Its epoch.
+    pub epoch: u64,
+}
 
 /// What a hand can say about a call after a failure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -73,6 +86,88 @@ pub trait Provisioner: Debug + Send + Sync {
 
     /// Lists incarnations that live or have left something on this node.
     async fn list(&self) -> Vec<IncarnationId>;
+
+    /// Tells whether a successor could take over this incarnation's writable layer on this node.
+    async fn holds(&self, incarnation: IncarnationId) -> bool {
+        let _ = incarnation;
+        false
+    }
+
+    /// Packs the writable layer as it is at one moment: nothing inside runs meanwhile.
+    ///
+    /// Of a living hand or of one that left its layer. What is packed was verified: as many entries
+    /// as were there, and the hash of what the reader will give.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::Unsupported`] of a driver without layers, [`io::ErrorKind::NotFound`] if the
+    /// node has no such layer, and what the disk says.
+    async fn checkpoint(&self, incarnation: IncarnationId) -> io::Result<Packed> {
+        unsupported(incarnation, "checkpoints")
+    }
+
+    /// Lays a packed layer where the hand of this incarnation will find it when it is provisioned.
+    ///
+    /// Whole or not at all: what does not come to the size, entries and hash it should is refused.
+    ///
+    /// # Errors
+    ///
+    /// As [`checkpoint`](Self::checkpoint); [`io::ErrorKind::AlreadyExists`] of an incarnation that
+    /// has begun to live.
+    async fn restore(&self, incarnation: IncarnationId, packed: Packed) -> io::Result<()> {
+        drop(packed);
+        unsupported(incarnation, "checkpoints")
+    }
+
+    /// Lays a file where a hand shows it read-only, below `/mnt/session/uploads`.
+    ///
+    /// Before the hand is provisioned or while it lives. Whole or not at all; a file that was
+    /// there is replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::Unsupported`] of a driver without files,
+    /// [`io::ErrorKind::InvalidInput`] of a path that is no relative one below that folder, and
+    /// what disk or reader say.
+    async fn place(
+        &self,
+        incarnation: IncarnationId,
+        upload: &Upload,
+        content: Reader,
+    ) -> io::Result<()> {
+        drop(content);
+        unsupported(incarnation, &upload.path)
+    }
+
+    /// Removes a file that was placed; one that is not there is no error.
+    async fn unplace(&self, incarnation: IncarnationId, path: &str) -> io::Result<()> {
+        unsupported(incarnation, path)
+    }
+
+    /// Lists what was placed and is there.
+    async fn uploads(&self, incarnation: IncarnationId) -> io::Result<Vec<Upload>> {
+        unsupported(incarnation, "files")
+    }
+
+    /// Lists the regular files below `/mnt/session/outputs`, of a living hand or of its layer.
+    ///
+    /// # Errors
+    ///
+    /// As [`checkpoint`](Self::checkpoint).
+    async fn outputs(&self, incarnation: IncarnationId) -> io::Result<Vec<Published>> {
+        unsupported(incarnation, "files")
+    }
+
+    /// Opens one of [`outputs`](Self::outputs) by its path; links are not followed.
+    async fn output(&self, incarnation: IncarnationId, path: &str) -> io::Result<Reader> {
+        unsupported(incarnation, path)
+    }
+}
+
+/// Says that a driver has no such thing.
+fn unsupported<T>(incarnation: IncarnationId, what: &str) -> io::Result<T> {
+    let words = format!("the driver of hand `{incarnation}` does not have it: {what}");
+    Err(io::Error::new(io::ErrorKind::Unsupported, words))
 }
 
 /// Executes calls.
@@ -84,7 +179,15 @@ pub trait Hand: Debug + Send + Sync {
     /// Returns what it can say about a call after a failure.
     fn promise(&self) -> Promise;
 
-    /// Has a tool run, at most once per call id.
+    /// Refuses every epoch of that thread below this one from now on. A lower one than is known
+    /// changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the hand is gone.
+    async fn raise(&self, fence: Fence) -> Result<(), HandLost>;
+
+    /// Has a tool run, at most once per call id. Raises the fence too.
     ///
     /// Asking again joins the running call or returns its result, even from a hand that is lost
     /// since. If the caller goes away the call goes on. A wrong name or input is a result that the
@@ -92,13 +195,14 @@ pub trait Hand: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// If the hand is gone and this call has no result.
+    /// If the hand is gone and this call has no result, or the fence is an old one.
     async fn execute(
         &self,
+        fence: Fence,
         call: EventId,
         name: &str,
         input: &RawValue,
-    ) -> Result<CallResult, HandLost>;
+    ) -> Result<CallResult, CallError>;
 
     /// Settles the call once, as done or as interrupted, and returns when it is settled.
     ///

@@ -9,11 +9,13 @@
 pub mod conformance;
 mod error;
 pub mod fake;
+mod fence;
+pub mod files;
 mod hand;
 pub mod namespace;
 mod recipe;
 
-pub use error::{HandLost, ProvisionError, ReapError};
-pub use hand::{Hand, Keep, Promise, Provisioner, Recalled};
+pub use error::{CallError, HandLost, ProvisionError, ReapError};
+pub use hand::{Fence, Hand, Keep, Promise, Provisioner, Recalled};
 pub use outlast_init::{STANDARD, Tool};
 pub use recipe::{Limits, Recipe};

@@ -1,11 +1,12 @@
 //! What a hand is made from.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use outlast_protocol::id::IncarnationId;
+use serde::{Deserialize, Serialize};
 
 /// Everything that a hand is made from.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Recipe {
     /// The life to begin.
     pub incarnation: IncarnationId,
@@ -13,10 +14,17 @@ pub struct Recipe {
     pub predecessor: Option<IncarnationId>,
     /// Its bounds.
     pub limits: Limits,
+    /// The image that its files stand on, by name; the node's default where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Packages by manager, installed before the first call; each an exact line as the manager
+    /// takes it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub packages: BTreeMap<String, Vec<String>>,
 }
 
 /// Upper bounds for one hand.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Limits {
     /// Memory of everything together, in bytes.
     pub memory_bytes: u64,
@@ -28,10 +36,15 @@ pub struct Limits {
     pub call: Duration,
     /// How much of a command's output is kept: its last bytes.
     pub output_bytes: usize,
+    /// What the writable layer may hold, in bytes.
+    pub disk_bytes: u64,
+    /// Files, folders and links that the writable layer may hold.
+    pub inodes: u64,
 }
 
 impl Default for Limits {
-    /// Two processors, 2 GiB, 512 processes, an hour per call, 100 KiB of output.
+    /// Two processors, 2 GiB, 512 processes, an hour per call, 100 KiB of output, 10 GiB of disk,
+    /// a million files.
     fn default() -> Self {
         Self {
             memory_bytes: 2 << 30,
@@ -39,6 +52,8 @@ impl Default for Limits {
             cpu_millis: 2000,
             call: Duration::from_secs(3600),
             output_bytes: 100 * 1024,
+            disk_bytes: 10 << 30,
+            inodes: 1_000_000,
         }
     }
 }

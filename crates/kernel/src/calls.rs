@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use outlast_hands::{Hand, HandLost as Lost, Recalled};
+use outlast_hands::{CallError, Fence, Hand, HandLost as Lost, Recalled};
 use outlast_protocol::{
     CallResult, Outcome,
     event::{AgentToolResult, Body as _},
@@ -138,15 +138,25 @@ impl Job {
                 .settle(call, CallResult::error(Outcome::NotStarted, words))
                 .await;
         };
-        let result = match hand.execute(call, &asked.name, asked.input).await {
+        let fence = self.fence();
+        let result = match hand.execute(fence, call, &asked.name, asked.input).await {
             Ok(result) => result,
-            Err(lost) => {
+            Err(stale @ CallError::Stale { .. }) => return Err(LeaseError::Over(stale.to_string())),
+            Err(CallError::Lost(lost)) => {
                 self.lost(hand.incarnation(), lost.reason.clone()).await?;
                 ended(&lost)
             }
         };
         self.inner.hands.used(hand.incarnation());
         self.settle(call, result).await
+    }
+
+    /// Returns the right that hands are asked with.
+    fn fence(&self) -> Fence {
+        Fence {
+            thread: self.thread,
+            epoch: self.epoch,
+        }
     }
 
     /// Records the end of a call; a second end changes nothing.

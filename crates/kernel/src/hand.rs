@@ -171,6 +171,8 @@ impl Job {
             incarnation,
             predecessor,
             limits: self.inner.options.limits,
+            image: None,
+            packages: std::collections::BTreeMap::new(),
         };
         let started = Instant::now();
         let made = self.inner.hands.provisioner.provision(&recipe).await;

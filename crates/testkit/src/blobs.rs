@@ -7,7 +7,8 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use outlast_blobs::{Blobs, Error, Key};
+use outlast_blobs::{Blobs, Error, Key, Reader};
+use tokio::io::AsyncReadExt as _;
 
 /// Keeps blobs for as long as it lives; fails while it is told to.
 #[derive(Debug, Default)]
@@ -54,6 +55,24 @@ impl Blobs for Memory {
     async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), Error> {
         self.work(key)?.kept.insert(key.clone(), bytes);
         Ok(())
+    }
+
+    async fn put_from(&self, key: &Key, mut content: Reader) -> Result<u64, Error> {
+        let mut bytes = Vec::new();
+        let read = content.read_to_end(&mut bytes).await;
+        read.map_err(|error| Error::Unavailable {
+            key: key.clone(),
+            reason: error.to_string(),
+        })?;
+        let length = bytes.len() as u64;
+        self.put(key, bytes.into()).await?;
+        Ok(length)
+    }
+
+    async fn open(&self, key: &Key, from: u64) -> Result<Reader, Error> {
+        let mut bytes = self.get(key).await?;
+        let from = usize::try_from(from).unwrap_or(usize::MAX).min(bytes.len());
+        Ok(Box::pin(std::io::Cursor::new(bytes.split_off(from))))
     }
 
     async fn get(&self, key: &Key) -> Result<Bytes, Error> {

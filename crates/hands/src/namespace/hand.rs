@@ -25,7 +25,7 @@ use super::{
     link::{self, Link, Reader},
     words,
 };
-use crate::{Hand, HandLost, Limits, Promise, Recalled};
+use crate::{CallError, Fence, Hand, HandLost, Limits, Promise, Recalled, fence::Fences};
 
 /// What a call came to, for all who wait for it.
 type Outcomes = watch::Sender<Option<Result<CallResult, HandLost>>>;
@@ -45,6 +45,7 @@ enum Call {
 #[derive(Debug)]
 struct State {
     calls: HashMap<EventId, Call>,
+    fences: Fences,
     journal: Journal,
     /// Why the sandbox is gone.
     lost: Option<String>,
@@ -86,6 +87,7 @@ impl NamespaceHand {
         let (frames, outbox) = mpsc::unbounded_channel();
         let state = State {
             calls: HashMap::new(),
+            fences: Fences::default(),
             journal,
             lost: None,
             pressure: Pressure::default(),
@@ -306,19 +308,30 @@ impl Hand for NamespaceHand {
         Promise::Journalled
     }
 
+    async fn raise(&self, fence: Fence) -> Result<(), HandLost> {
+        let mut state = self.state();
+        if let Some(reason) = &state.lost {
+            return Err(self.lost(reason, false));
+        }
+        state.fences.raise(fence);
+        Ok(())
+    }
+
     async fn execute(
         &self,
+        fence: Fence,
         call: EventId,
         name: &str,
         input: &RawValue,
-    ) -> Result<CallResult, HandLost> {
+    ) -> Result<CallResult, CallError> {
+        self.state().fences.admit(self.incarnation, fence)?;
         let mut wait = match self.ask(call, name, input) {
-            Asked::Known(known) => return known,
+            Asked::Known(known) => return Ok(known?),
             Asked::Wait(wait) => wait,
         };
         let outcome = wait.wait_for(Option::is_some).await;
         let outcome = outcome.ok().and_then(|outcome| outcome.clone());
-        outcome.unwrap_or_else(|| Err(self.lost("it was dropped", true)))
+        Ok(outcome.unwrap_or_else(|| Err(self.lost("it was dropped", true)))?)
     }
 
     async fn cancel(&self, call: EventId) {

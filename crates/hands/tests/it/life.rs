@@ -6,7 +6,7 @@ use outlast_hands::{Keep, Provisioner as _, Recalled, Recipe};
 use outlast_protocol::id::IncarnationId;
 use serde_json::json;
 
-use crate::support::{Node, ask, call_id, fine, open, raw, recipe, sh, text, until};
+use crate::support::{FENCE, Node, lost_of, ask, call_id, fine, open, raw, recipe, sh, text, until};
 
 /// The host pids of what runs in the sandbox of an incarnation: those whose control group names it,
 /// and every process with the marker in its command line.
@@ -133,8 +133,8 @@ async fn a_killed_sandbox_is_lost_with_words_and_its_successor_has_the_files() {
         let init = init_of(&first.incarnation);
         rustix::process::kill_process(init, rustix::process::Signal::KILL).unwrap();
     };
-    let (result, ()) = tokio::join!(hand.execute(id, "bash", &input), kill);
-    let lost = result.unwrap_err();
+    let (result, ()) = tokio::join!(hand.execute(FENCE, id, "bash", &input), kill);
+    let lost = lost_of(result);
     assert!(lost.handed_over, "{lost}");
     assert!(lost.reason.contains("killed by signal 9"), "{lost} {pid:?}");
     let lost = ask(&hand, "read", json!({"file_path": "file"}))
@@ -198,7 +198,7 @@ async fn the_next_server_finds_layer_and_journal() {
     let first = recipe();
     let hand = node.provision(&first).await;
     let (id, input) = (call_id(), raw(&json!({"command": "echo x | tee file"})));
-    let result = hand.execute(id, "bash", &input).await.unwrap();
+    let result = hand.execute(FENCE, id, "bash", &input).await.unwrap();
     let dir = node.hands();
     let Node { driver, dir: keep } = node;
     driver.shutdown().await;
@@ -277,7 +277,7 @@ async fn calls_repeated_at_once_run_once() {
         call_id(),
         raw(&json!({"command": "echo x >> count; sleep 0.1; wc -l < count"})),
     );
-    let asked = (0..20).map(|_| hand.execute(id, "bash", &input));
+    let asked = (0..20).map(|_| hand.execute(FENCE, id, "bash", &input));
     for result in futures::future::join_all(asked).await {
         assert_eq!(fine(&result.unwrap()), "1");
     }

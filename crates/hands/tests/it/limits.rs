@@ -7,7 +7,7 @@ use outlast_protocol::Outcome;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::support::{Node, bash, call, call_id, failed, fine, raw, sh, text, until};
+use crate::support::{FENCE, Node, bash, call, call_id, failed, fine, raw, sh, text, until};
 
 async fn restart(hand: &Arc<dyn Hand>) {
     fine(&call(hand, "bash", json!({"restart": true})).await);
@@ -264,7 +264,7 @@ async fn a_cancelled_command_stops_whole_and_the_next_gets_a_new_shell() {
             tokio::time::sleep(Duration::from_millis(200)).await;
             hand.cancel(id).await;
         };
-        let (result, ()) = tokio::join!(hand.execute(id, "bash", &input), stop);
+        let (result, ()) = tokio::join!(hand.execute(FENCE, id, "bash", &input), stop);
         result.unwrap()
     };
     let result = stopped("echo begun; sleep 1000; echo not; touch not").await;
@@ -287,7 +287,7 @@ async fn a_waiting_call_and_a_file_tool_can_be_cancelled() {
     )
     .await;
     let execute =
-        async |id, tool: &str, input: Value| hand.execute(id, tool, &raw(&input)).await.unwrap();
+        async |id, tool: &str, input: Value| hand.execute(FENCE, id, tool, &raw(&input)).await.unwrap();
     let (running, waiting, grep) = (call_id(), call_id(), call_id());
     let stop = async {
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,6 +1,7 @@
 //! A driver in a folder of its own, and short ways to ask a hand for something.
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::{
         Arc,
@@ -10,7 +11,7 @@ use std::{
 };
 
 use outlast_hands::{
-    Hand, HandLost, Limits, Provisioner as _, Recipe,
+    CallError, Fence, Hand, HandLost, Limits, Provisioner as _, Recipe,
     namespace::{Namespaces, Options},
 };
 use outlast_protocol::{
@@ -51,6 +52,8 @@ pub(crate) fn recipe() -> Recipe {
         incarnation: incarnation(),
         predecessor: None,
         limits: Limits::default(),
+        image: None,
+        packages: BTreeMap::new(),
     }
 }
 
@@ -93,13 +96,27 @@ pub(crate) fn raw(input: &Value) -> Box<RawValue> {
     RawValue::from_string(input.to_string()).unwrap()
 }
 
+/// Returns how a hand was lost with a call.
+pub(crate) fn lost_of(result: Result<CallResult, CallError>) -> HandLost {
+    match result {
+        Err(CallError::Lost(lost)) => lost,
+        other => panic!("not lost: {other:?}"),
+    }
+}
+
+/// The only brain.
+pub(crate) const FENCE: Fence = Fence {
+    thread: 0,
+    epoch: 1,
+};
+
 pub(crate) async fn ask(
     hand: &Arc<dyn Hand>,
     tool: &str,
     input: Value,
-) -> Result<CallResult, HandLost> {
+) -> Result<CallResult, CallError> {
     let input = raw(&input);
-    let asked = hand.execute(call_id(), tool, &input);
+    let asked = hand.execute(FENCE, call_id(), tool, &input);
     tokio::time::timeout(GENEROUS, asked)
         .await
         .expect("an answer in a minute")

@@ -3,7 +3,7 @@
 use std::{io, path::Path, sync::OnceLock};
 
 use bytes::Bytes;
-use outlast_blobs::{Blobs, Error, Folder, Key};
+use outlast_blobs::{Blobs, Error, Folder, Key, Reader};
 
 /// A folder of blobs that is opened after the store has taken the lock.
 ///
@@ -32,6 +32,14 @@ impl Late {
 impl Blobs for Late {
     async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), Error> {
         self.folder(key)?.put(key, bytes).await
+    }
+
+    async fn put_from(&self, key: &Key, content: Reader) -> Result<u64, Error> {
+        self.folder(key)?.put_from(key, content).await
+    }
+
+    async fn open(&self, key: &Key, from: u64) -> Result<Reader, Error> {
+        Blobs::open(self.folder(key)?, key, from).await
     }
 
     async fn get(&self, key: &Key) -> Result<Bytes, Error> {

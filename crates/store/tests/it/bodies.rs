@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::join_all;
-use outlast_blobs::{Blobs, Error, Key};
+use outlast_blobs::{Blobs, Error, Key, Reader};
 use outlast_protocol::id::SessionId;
 use outlast_session::{Kind, Proposal};
 use outlast_store::{Append, AppendError, INLINE, Log as _, verify};
@@ -26,6 +26,14 @@ impl Blobs for Gated {
     async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), Error> {
         self.gate.acquire().await.unwrap().forget();
         self.inner.put(key, bytes).await
+    }
+
+    async fn put_from(&self, key: &Key, content: Reader) -> Result<u64, Error> {
+        self.inner.put_from(key, content).await
+    }
+
+    async fn open(&self, key: &Key, from: u64) -> Result<Reader, Error> {
+        self.inner.open(key, from).await
     }
 
     async fn get(&self, key: &Key) -> Result<Bytes, Error> {

@@ -1,0 +1,58 @@
+//! What goes into a hand and comes out of it, apart from calls.
+
+use std::{fmt, pin::Pin};
+
+use serde::{Deserialize, Serialize};
+use tokio::io::AsyncRead;
+
+/// Bytes on their way; read to their end once.
+pub type Reader = Pin<Box<dyn AsyncRead + Send>>;
+
+/// What a packed layer comes to.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Sum {
+    /// Files, folders and links in the layer.
+    pub entries: u64,
+    /// Bytes of the pack.
+    pub bytes: u64,
+    /// BLAKE3 of the pack, in hex.
+    pub digest: String,
+}
+
+/// A writable layer as one stream of bytes: a tar archive behind zstd.
+pub struct Packed {
+    /// What it comes to.
+    pub sum: Sum,
+    /// The pack.
+    pub content: Reader,
+}
+
+impl fmt::Debug for Packed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packed")
+            .field("sum", &self.sum)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A file that a hand shows read-only.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Upload {
+    /// Relative to `/mnt/session/uploads`; of plain components only.
+    pub path: String,
+    /// Names its content: the same id is the same bytes.
+    pub id: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// A regular file below `/mnt/session/outputs`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Published {
+    /// Relative to that folder.
+    pub path: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Changes whenever the file may have changed: made of inode and time of change.
+    pub version: String,
+}
