@@ -19,8 +19,8 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    CallError, Fence, Hand, HandLost, Keep, Promise, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
-    fence::Fences,
+    CallError, Fence, Hand, HandLost, Keep, Promise, ProvisionError, Provisioner, ReapError,
+    Recalled, Recipe, fence::Fences,
 };
 
 /// One call that a pretended hand began to execute.

@@ -141,7 +141,9 @@ impl Job {
         let fence = self.fence();
         let result = match hand.execute(fence, call, &asked.name, asked.input).await {
             Ok(result) => result,
-            Err(stale @ CallError::Stale { .. }) => return Err(LeaseError::Over(stale.to_string())),
+            Err(stale @ CallError::Stale { .. }) => {
+                return Err(LeaseError::Over(stale.to_string()));
+            }
             Err(CallError::Lost(lost)) => {
                 self.lost(hand.incarnation(), lost.reason.clone()).await?;
                 ended(&lost)

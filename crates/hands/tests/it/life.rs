@@ -6,7 +6,9 @@ use outlast_hands::{Keep, Provisioner as _, Recalled, Recipe};
 use outlast_protocol::id::IncarnationId;
 use serde_json::json;
 
-use crate::support::{FENCE, Node, lost_of, ask, call_id, fine, open, raw, recipe, sh, text, until};
+use crate::support::{
+    FENCE, Node, ask, call_id, fine, lost_of, open, raw, recipe, sh, text, until,
+};
 
 /// The host pids of what runs in the sandbox of an incarnation: those whose control group names it,
 /// and every process with the marker in its command line.

@@ -286,8 +286,9 @@ async fn a_waiting_call_and_a_file_tool_can_be_cancelled() {
         "for i in $(seq 40); do head -c 10m /dev/zero | tr '\\0' a > f$i; done",
     )
     .await;
-    let execute =
-        async |id, tool: &str, input: Value| hand.execute(FENCE, id, tool, &raw(&input)).await.unwrap();
+    let execute = async |id, tool: &str, input: Value| {
+        hand.execute(FENCE, id, tool, &raw(&input)).await.unwrap()
+    };
     let (running, waiting, grep) = (call_id(), call_id(), call_id());
     let stop = async {
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -62,6 +62,7 @@ impl Hands {
             cpu_millis,
             call: Duration::from_secs(self.call_seconds),
             output_bytes: self.output_kib << 10,
+            ..Limits::default()
         }
     }
 
