@@ -29,7 +29,7 @@ pub use follow::{Follower, News};
 pub use gateway::Asker;
 pub use kernel::{Kernel, Options, Parts};
 pub use lease::{Claims, Lease};
-pub use preview::{Preview, Previews};
+pub use preview::{Heard, Preview, Previews};
 pub use tools::Tool;
 
 pub use outlast_store::{Order, Outcome, Slice};

@@ -7,13 +7,12 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use outlast_kernel::{Preview, Previews};
+use outlast_kernel::{Heard, Preview, Previews};
 use outlast_protocol::{
     event::{Delta, Previewed, Start},
     id::EventId,
 };
 use outlast_session::{Kind, Record};
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use super::frame;
 
@@ -61,20 +60,12 @@ impl Wanted {
 pub(super) struct Watch {
     receiver: Previews,
     wanted: Wanted,
-    held: VecDeque<Item>,
+    held: VecDeque<Heard>,
     open: Option<Open>,
     /// Where the last request ended: what began before it is over.
     floor: u64,
     /// Events of the present request that were shown whole.
     whole: HashSet<EventId>,
-}
-
-/// What came out of the channel.
-#[derive(Debug)]
-enum Item {
-    Preview(Preview),
-    /// Some were lost here.
-    Gap,
 }
 
 /// The message that is being previewed.
@@ -100,12 +91,8 @@ impl Watch {
 
     /// Waits for more. Dropping the future loses nothing.
     pub(super) async fn more(&mut self) {
-        let item = match self.receiver.recv().await {
-            Ok(preview) => Item::Preview(preview),
-            Err(RecvError::Lagged(_)) => Item::Gap,
-            Err(RecvError::Closed) => std::future::pending().await,
-        };
-        self.hold(item);
+        let heard = self.receiver.next().await;
+        self.hold(heard);
         self.drain();
     }
 
@@ -113,36 +100,42 @@ impl Watch {
     pub(super) fn drain(&mut self) {
         // Bounded, because a brain that talks without a pause must not keep the log away.
         for _ in 0..HELD {
-            match self.receiver.try_recv() {
-                Ok(preview) => self.hold(Item::Preview(preview)),
-                Err(TryRecvError::Lagged(_)) => self.hold(Item::Gap),
-                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            match self.receiver.take() {
+                Some(heard) => self.hold(heard),
+                None => return,
             }
         }
     }
 
-    fn hold(&mut self, item: Item) {
+    fn hold(&mut self, heard: Heard) {
         if self.held.len() < HELD {
-            self.held.push_back(item);
+            self.held.push_back(heard);
         } else if let Some(last) = self.held.back_mut() {
-            *last = Item::Gap;
+            *last = Heard::Gap;
         }
     }
 
     /// Shows what may be shown once the log was shown up to `position`.
     pub(super) fn show(&mut self, out: &mut String, position: u64) {
-        let early = |item: &Item| match item {
-            Item::Preview(Preview::Start { after, .. }) => *after > position,
-            Item::Preview(Preview::Delta { .. }) | Item::Gap => false,
-        };
-        while let Some(item) = self.held.pop_front_if(|item| !early(item)) {
-            match item {
-                Item::Gap => self.open = None,
-                Item::Preview(Preview::Start { after, event }) => self.start(out, after, event),
-                Item::Preview(Preview::Delta { event, index, text }) => {
-                    self.delta(out, event, index, text);
-                }
+        let early = |heard: &Heard| match heard {
+            Heard::Preview(preview) => {
+                matches!(&**preview, Preview::Start { after, .. } if *after > position)
             }
+            Heard::Gap => false,
+        };
+        while let Some(heard) = self.held.pop_front_if(|heard| !early(heard)) {
+            let Heard::Preview(preview) = heard else {
+                self.open = None;
+                continue;
+            };
+            match &*preview {
+                Preview::Start { after, event } => self.start(out, *after, *event),
+                Preview::Delta { event, index, text } => self.delta(out, *event, *index, text),
+            }
+        }
+        if self.held.is_empty() {
+            // A stream that was busy once must not keep the room for it.
+            self.held = VecDeque::new();
         }
     }
 
@@ -165,7 +158,7 @@ impl Watch {
         }
     }
 
-    fn delta(&mut self, out: &mut String, event: EventId, index: u32, text: String) {
+    fn delta(&mut self, out: &mut String, event: EventId, index: u32, text: &str) {
         let Some(open) = self.open.as_mut().filter(|open| open.event == event) else {
             return;
         };
