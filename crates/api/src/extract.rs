@@ -11,7 +11,7 @@ use futures::StreamExt as _;
 use http::{HeaderMap, header, request::Parts};
 use outlast_protocol::{
     ErrorCode, Problem,
-    id::{AgentId, ApiKeyId, EnvironmentId, RequestId, SessionId, ThreadId},
+    id::{AgentId, ApiKeyId, EnvironmentId, FileId, RequestId, ResourceId, SessionId, ThreadId},
     limits,
     query::Query,
     read::{self, At},
@@ -34,7 +34,7 @@ use crate::{
 const DRAINED: usize = limits::BODY_BYTES;
 
 /// How long a client may pause in the middle of a body.
-const PAUSE: Duration = Duration::from_secs(60);
+pub(crate) const PAUSE: Duration = Duration::from_secs(60);
 
 /// The key behind the request.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +106,16 @@ impl Noun for EnvironmentId {
     const PARAM: &'static str = "environment_id";
     const NAME: &'static str = "environment";
     const UNKNOWN: ErrorCode = ErrorCode::EnvironmentNotFound;
+}
+
+impl Noun for FileId {
+    const PARAM: &'static str = "file_id";
+    const NAME: &'static str = "file";
+}
+
+impl Noun for ResourceId {
+    const PARAM: &'static str = "resource_id";
+    const NAME: &'static str = "resource";
 }
 
 impl Noun for SessionId {
@@ -224,7 +234,7 @@ async fn drain(mut stream: axum::body::BodyDataStream, announced: usize) {
     }
 }
 
-fn too_slow() -> Problem {
+pub(crate) fn too_slow() -> Problem {
     let words = format!("the body made no progress for {} seconds", PAUSE.as_secs());
     Problem::new(ErrorCode::Timeout, words)
 }

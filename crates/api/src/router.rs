@@ -11,7 +11,8 @@ use outlast_kernel::Kernel;
 use crate::{
     Api, agents,
     app::{App, Shared},
-    auth, environments, events, health, later, observe, sessions, stream, threads,
+    auth, environments, events, files, health, later, observe, resources, sessions, stream,
+    threads,
 };
 
 /// Builds the API.
@@ -26,7 +27,9 @@ pub fn router(api: Api) -> Router {
         .route("/readyz", get(health::readyz));
     let closed = agents()
         .merge(environments())
+        .merge(files())
         .merge(sessions())
+        .merge(resources())
         .merge(later::routes())
         .fallback(later::not_found)
         .method_not_allowed_fallback(later::method_not_allowed)
@@ -79,6 +82,28 @@ fn environments() -> Router<Shared> {
             "/v1/environments/{environment_id}/archive",
             post(environments::archive),
         )
+}
+
+fn files() -> Router<Shared> {
+    Router::new()
+        .route("/v1/files", post(files::upload).get(files::list))
+        .route(
+            "/v1/files/{file_id}",
+            get(files::retrieve).delete(files::delete),
+        )
+        .route("/v1/files/{file_id}/content", get(files::content))
+}
+
+fn resources() -> Router<Shared> {
+    let one = get(resources::retrieve)
+        .post(resources::update)
+        .delete(resources::delete);
+    Router::new()
+        .route(
+            "/v1/sessions/{session_id}/resources",
+            post(resources::add).get(resources::list),
+        )
+        .route("/v1/sessions/{session_id}/resources/{resource_id}", one)
 }
 
 fn sessions() -> Router<Shared> {

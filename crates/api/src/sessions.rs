@@ -127,11 +127,14 @@ impl App {
             ));
         }
         let (title, metadata) = (new.title.clone(), new.metadata.clone());
+        let mounts = new.resources.iter();
+        let resources = mounts.map(|add| self.kernel.mount_of(add)).collect();
         Ok(Config {
             agent,
             environment_id: environment.id,
             title,
             metadata,
+            resources,
         })
     }
 

@@ -56,3 +56,13 @@ pub struct Published {
     /// Changes whenever the file may have changed: made of inode and time of change.
     pub version: String,
 }
+
+/// Tells whether a path is relative and of plain components: none empty, `.`, `..`, too long for a
+/// file system, or with U+0000.
+pub fn is_plain(path: &str) -> bool {
+    const COMPONENT: usize = 255;
+    let plain = |part: &str| {
+        !matches!(part, "" | "." | "..") && part.len() <= COMPONENT && !part.contains('\0')
+    };
+    path.split('/').all(plain)
+}

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::{
     Effect,
+    attach::Sources,
     context::{NAME, Unreadable, Whole},
     failure::{self, Retries},
     prefix::Prefix,
@@ -48,6 +49,7 @@ pub(crate) struct Drive<'a> {
     loaded: bool,
     saved: u64,
     prefix: Option<(Arc<State>, Prefix)>,
+    sources: Sources,
 }
 
 /// Why a driver stops before the turn is over.
@@ -71,6 +73,7 @@ impl<'a> Drive<'a> {
             loaded: false,
             saved: 0,
             prefix: None,
+            sources: Sources::default(),
         }
     }
 
@@ -299,7 +302,10 @@ impl<'a> Drive<'a> {
         };
         let model = &config.agent.model;
         let facts = self.tools.facts.of(&model.id);
-        Ok(request::body(model, &facts, prefix, self.context.messages()).map(Arc::from))
+        let messages = self.context.messages();
+        let filled = self.sources.fill(self.lease, messages).await?;
+        let messages = filled.as_deref().unwrap_or(messages);
+        Ok(request::body(model, &facts, prefix, messages).map(Arc::from))
     }
 
     /// Returns the model's id and window.

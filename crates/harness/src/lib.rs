@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod attach;
 mod context;
 mod drive;
 mod failure;

@@ -150,6 +150,8 @@ impl Job {
             }
         };
         self.inner.hands.used(hand.incarnation());
+        // Begun before the result is told, so that whoever hears of it can wait for the outputs.
+        self.inner.publish_soon(self.session, hand.incarnation());
         self.settle(call, result).await
     }
 

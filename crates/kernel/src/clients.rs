@@ -32,6 +32,7 @@ impl Kernel {
         events: &[ClientEvent],
         receipt: Option<Receipt>,
     ) -> Result<Session, Problem> {
+        self.check_sources("initial_events", events).await?;
         let id = SessionId::mint(self.now(), self.entropy());
         let thread = ThreadId::mint(self.now(), self.entropy());
         let (permit, claim) = self.0.reserve().unzip();
@@ -61,6 +62,7 @@ impl Kernel {
         events: &[ClientEvent],
         receipt: Option<Receipt>,
     ) -> Result<Vec<Record>, Problem> {
+        self.check_sources("events", events).await?;
         let (permit, claim) = self.0.reserve().unzip();
         let inputs = events.iter().map(input).collect();
         let proposal = Proposal::Send(Send { inputs, by, claim });
@@ -142,6 +144,7 @@ impl Kernel {
     /// Ends a session and keeps its log; its hand goes.
     pub async fn archive(&self, by: ApiKeyId, session: SessionId) -> Result<Session, Problem> {
         let outcome = join(self.0.append(session, Proposal::Archive(by), None, None)).await?;
+        self.0.publish_of(&outcome.state).await;
         self.0.hands.forget(&outcome.state).await;
         self.view(&outcome.state)
     }
@@ -201,7 +204,7 @@ impl Kernel {
 }
 
 /// Waits for an append and turns its failure into words for a client.
-async fn join(
+pub(crate) async fn join(
     handle: tokio::task::JoinHandle<Result<Outcome, outlast_store::AppendError>>,
 ) -> Result<Outcome, Problem> {
     match handle.await {

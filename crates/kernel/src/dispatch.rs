@@ -11,7 +11,7 @@ use outlast_session::{Claim, Failure, Proposal, State, Step, Then, Thread};
 use outlast_store::{ReadError, Ready};
 use tokio::time::sleep;
 
-use crate::{kernel::Inner, lease::Lease, metric_definitions as metrics};
+use crate::{files, kernel::Inner, lease::Lease, metric_definitions as metrics};
 
 /// How often the store is asked even if nobody said that there is work.
 const POLL: Duration = Duration::from_secs(1);
@@ -204,6 +204,7 @@ pub(crate) async fn tidy(inner: Arc<Inner>) {
         }
         inner.hands.rest(inner.options.hand_idle).await;
         sweep(&inner).await;
+        files::tidy(&inner).await;
         while matches!(inner.store.purge(CHUNK).await, Ok(gone) if gone > 0) {
             if inner.closing.is_cancelled() {
                 return;

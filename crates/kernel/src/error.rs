@@ -1,6 +1,9 @@
 //! Errors of the two doors.
 
-use outlast_protocol::{ErrorCode, Problem, id::EnvironmentId};
+use outlast_protocol::{
+    ErrorCode, Problem,
+    id::{EnvironmentId, FileId},
+};
 use outlast_session::Refusal;
 use outlast_store::{AppendError, ReadError, WriteError};
 
@@ -51,6 +54,9 @@ pub(crate) fn append(error: AppendError) -> Problem {
         AppendError::Missing(what) if what.starts_with(EnvironmentId::PREFIX) => {
             let words = format!("environment_id: environment `{what}` not found");
             Problem::new(ErrorCode::EnvironmentNotFound, words)
+        }
+        AppendError::Missing(what) if what.starts_with(FileId::PREFIX) => {
+            Problem::not_found(format_args!("file_id: file `{what}`"))
         }
         AppendError::Missing(what) => Problem::not_found(format_args!("`{what}`")),
         AppendError::Refused(Refusal::Client(problem)) => problem,

@@ -14,7 +14,7 @@ use outlast_protocol::{
 use outlast_session::{Answer, Fact, State, body::HandWanted};
 use tokio::{sync::Mutex as Turn, time::Instant};
 
-use crate::{LeaseError, calls::Job, metric_definitions as metrics};
+use crate::{LeaseError, calls::Job, files::Placed, metric_definitions as metrics};
 
 /// The name of the hand that the standard tools use.
 const DEFAULT: &str = "default";
@@ -26,6 +26,7 @@ pub(crate) struct Hands {
     /// One at a time makes a session's hand.
     turns: Mutex<HashMap<SessionId, Weak<Turn<()>>>>,
     used: Mutex<HashMap<IncarnationId, Instant>>,
+    pub(crate) placed: Placed,
 }
 
 impl Hands {
@@ -34,7 +35,13 @@ impl Hands {
             provisioner,
             turns: Mutex::default(),
             used: Mutex::default(),
+            placed: Placed::default(),
         }
+    }
+
+    /// Returns what makes hands.
+    pub(crate) fn provisioner(&self) -> &dyn Provisioner {
+        &*self.provisioner
     }
 
     /// Returns a hand that lives.
@@ -89,12 +96,13 @@ impl Hands {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&incarnation);
+        self.placed.forget(incarnation);
         if let Err(fault) = self.provisioner.reap(incarnation, keep).await {
             tracing::warn!(hand.id = %incarnation, "cannot reap `{incarnation}`: {fault}");
         }
     }
 
-    fn turn(&self, session: SessionId) -> Arc<Turn<()>> {
+    pub(crate) fn turn(&self, session: SessionId) -> Arc<Turn<()>> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.retain(|_, turn| turn.strong_count() > 0);
         if let Some(turn) = turns.get(&session).and_then(Weak::upgrade) {
@@ -116,8 +124,17 @@ impl Job {
         let turn = self.inner.hands.turn(self.session);
         let _one = turn.lock().await;
         let state = self.state().await?;
+        let got = self.living(&state).await?;
+        if let Ok(hand) = &got {
+            self.inner.place(&state, hand.incarnation()).await;
+        }
+        Ok(got)
+    }
+
+    /// Returns the hand of a state, made now if there is none. The caller has the turn.
+    async fn living(&self, state: &State) -> Result<Result<Arc<dyn Hand>, CallResult>, LeaseError> {
         let Some(hand) = state.hand.filter(|hand| !hand.lost) else {
-            return self.make(&state).await;
+            return self.make(state).await;
         };
         if let Some(found) = self.inner.hands.find(hand.incarnation).await {
             self.inner.hands.used(hand.incarnation);
@@ -127,7 +144,7 @@ impl Job {
             Err(ProvisionError::Ended { incarnation }) => {
                 self.lost(incarnation, "it is not running any more".to_owned())
                     .await?;
-                self.make(&state).await
+                self.make(state).await
             }
             made => Ok(self.told(made)),
         }

@@ -2,13 +2,14 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use outlast_blobs::Blobs;
 use outlast_hands::{Limits, Provisioner};
 use outlast_protocol::{
     Micros,
     id::{EventId, ProcessId, SessionId},
     seam::{Clock, Entropy},
 };
-use outlast_session::{Claim, Proposal};
+use outlast_session::{Claim, Kind, Proposal, Record};
 use outlast_store::{Append, AppendError, Outcome, Receipt, Store, WriteError};
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc},
@@ -19,6 +20,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     auth::Keys,
     dispatch,
+    files::Publisher,
     hand::Hands,
     lease::{Claims, Lease, Leases},
     preview::Bus,
@@ -30,6 +32,8 @@ use crate::{
 pub struct Parts {
     /// Logs and resources.
     pub store: Arc<dyn Store>,
+    /// Bytes of files.
+    pub blobs: Arc<dyn Blobs>,
     /// Makes hands.
     pub provisioner: Arc<dyn Provisioner>,
     /// Tells the time.
@@ -53,6 +57,8 @@ pub struct Options {
     pub hand_idle: Duration,
     /// List price of one hour of running, in nano-dollars.
     pub hour_price: u64,
+    /// Bytes of one file.
+    pub file_bytes: u64,
 }
 
 /// The door. Cheap to clone.
@@ -62,11 +68,13 @@ pub struct Kernel(pub(crate) Arc<Inner>);
 /// What all doors share.
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) options: Options,
     pub(crate) process: ProcessId,
     pub(crate) hands: Hands,
+    pub(crate) publisher: Publisher,
     pub(crate) keys: Keys,
     pub(crate) previews: Bus,
     pub(crate) signals: Signals,
@@ -88,6 +96,7 @@ impl Kernel {
     pub async fn start(parts: Parts) -> Result<(Self, Claims), WriteError> {
         let Parts {
             store,
+            blobs,
             provisioner,
             clock,
             entropy,
@@ -100,6 +109,7 @@ impl Kernel {
         let slots = Arc::new(Semaphore::new(options.brains.max(1)));
         let inner = Arc::new(Inner {
             hands: Hands::new(provisioner),
+            publisher: Publisher::default(),
             keys: Keys::default(),
             previews: Bus::default(),
             signals: Signals::default(),
@@ -108,6 +118,7 @@ impl Kernel {
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
             store,
+            blobs,
             clock,
             entropy,
             options,
@@ -210,6 +221,12 @@ impl Inner {
     /// Starts the brain that an outcome claimed for, and tells those whom it concerns.
     fn absorb(self: &Arc<Self>, outcome: &Outcome, permit: Option<OwnedSemaphorePermit>) {
         self.signals.publish(&outcome.state);
+        let idle = |record: &Record| record.kind == Kind::SessionIdle;
+        if let Some(hand) = outcome.state.hand
+            && outcome.records.iter().any(idle)
+        {
+            self.publish_soon(outcome.state.id, hand.incarnation);
+        }
         let claimed = Lease::claimed(self, outcome, permit);
         if let Some(lease) = claimed {
             // Nobody receives while the process ends; the lease then gives itself back.

@@ -13,6 +13,7 @@ mod clients;
 mod dispatch;
 mod error;
 mod events;
+mod files;
 mod follow;
 mod gateway;
 mod hand;
@@ -25,6 +26,7 @@ mod tools;
 
 pub use error::LeaseError;
 pub use events::{Cursor, EventPage, EventQuery};
+pub use files::{Attached, Received, shown};
 pub use follow::{Follower, News};
 pub use gateway::Asker;
 pub use kernel::{Kernel, Options, Parts};
@@ -32,4 +34,5 @@ pub use lease::{Claims, Lease};
 pub use preview::{Heard, Preview, Previews};
 pub use tools::Tool;
 
-pub use outlast_store::{Order, Outcome, Slice};
+pub use outlast_blobs::Reader;
+pub use outlast_store::{FilePage, FileQuery, Order, Outcome, Slice, StoredFile};

@@ -45,6 +45,10 @@ codes! {
     EnvironmentArchived = 400, "invalid_request_error", "environment_archived";
     /// No environment of that id.
     EnvironmentNotFound = 404, "not_found_error", "environment_not_found";
+    /// The file is past its `expires_at`.
+    FileExpired = 404, "not_found_error", "file_expired";
+    /// The file's bytes are not given out again.
+    FileNotDownloadable = 400, "invalid_request_error", "file_not_downloadable";
     /// The server failed; the cause is in its log, under the request id.
     Internal = 500, "api_error";
     /// `config.type` of an environment never changes.

@@ -96,6 +96,10 @@ id_type!(
     EventId, "sevt_"
 );
 id_type!(
+    /// A file; blobs of files are named by such ids too.
+    FileId, "file_"
+);
+id_type!(
     /// One life of a hand, from provisioning to its end.
     IncarnationId, "hand_"
 );
@@ -106,6 +110,10 @@ id_type!(
 id_type!(
     /// An HTTP request.
     RequestId, "req_"
+);
+id_type!(
+    /// What is mounted in a session.
+    ResourceId, "sesrsc_"
 );
 id_type!(
     /// A session.

@@ -67,11 +67,35 @@ pub const URL: usize = 8_192;
 /// Characters of a tool result kept inline (section 14.5).
 pub const TOOL_OUTPUT: usize = 100_000;
 
+/// Seconds until a file expires, at least and at most (section 18).
+pub const FILE_EXPIRY: std::ops::RangeInclusive<i64> = 3_600..=7_776_000;
+/// Characters of a file's name (ours; that of file systems).
+pub const FILE_NAME: usize = 255;
+/// Characters of a MIME type (RFC 6838).
+pub const MIME_TYPE: usize = 255;
+/// Bytes of `expires_in_seconds` and other parts of an upload that are no file (ours).
+pub const FORM_FIELD: usize = 1_024;
+/// Different values of `ids[]` of a list of files (section 2.8).
+pub const FILE_IDS: usize = 100;
+/// Values of `ids[]` before those that occur twice are dropped (ours).
+pub const FILE_IDS_SENT: usize = 1_000;
+/// Files mounted in a session (section 26).
+pub const RESOURCES: usize = 500;
+/// Bytes of a mount path (ours: file systems take 4,096 with the folders above).
+pub const MOUNT_PATH: usize = 1_024;
+/// File-sourced documents of one request (section 26).
+pub const FILE_DOCUMENTS: usize = 100;
+/// Bytes of an image that a message names as a file: 5 MiB as base64 (section 14.4).
+pub const IMAGE_FILE: u64 = 5 * 1024 * 1024 / 4 * 3;
+/// Bytes of a document that a message names as a file (section 14.4).
+pub const DOCUMENT_FILE: u64 = 20 * 1024 * 1024;
+
 /// Default page of agents and agent versions (section 2.8).
 pub const PAGE: u32 = 20;
 /// Largest page of agents, versions and environments (section 2.8).
 pub const PAGE_MAX: u32 = 100;
-/// Default and largest page of events and threads; largest of sessions (section 2.8).
+/// Default and largest page of events, threads and session resources; largest of sessions and files
+/// (section 2.8).
 pub const EVENT_PAGE_MAX: u32 = 1_000;
 /// Values of `event_deltas[]` (section 10.2).
 pub const EVENT_DELTAS: usize = 100;

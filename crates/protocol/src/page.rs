@@ -22,6 +22,10 @@ words! {
         AgentVersions = "agent versions",
         /// Environments.
         Environments = "environments",
+        /// Files.
+        Files = "files",
+        /// What is mounted in one session.
+        Resources = "session resources",
         /// Sessions.
         Sessions = "sessions",
         /// Events of one session or thread.

@@ -1,6 +1,7 @@
 //! Sessions and their threads: requests, responses, the agent they run.
 
 mod agent;
+mod mount;
 mod overrides;
 mod request;
 mod resource;
@@ -9,6 +10,7 @@ mod update;
 mod usage;
 
 pub use agent::{AgentSnapshot, ThreadAgent};
+pub use mount::{AddFile, FileKind, FileResource, MountPath, UPLOADS, parse_resources};
 pub use overrides::Overrides;
 pub use request::{AgentRef, CreateSession};
 pub use resource::{Session, SessionStats, Status};

@@ -21,11 +21,11 @@ use rustix::{
 };
 
 use crate::{
-    Confined, Image, Layering, Limits, Spec, StartError, Verdict,
+    Confined, Image, Layering, Limits, Shown, Spec, StartError, Verdict,
     cgroup::{Controllers, Group},
     error::step,
     mapping::{Ids, Owner},
-    plan::{self, Down, Plan, Up},
+    plan::{self, Bind, Down, Plan, Up},
     rootfs::{self, remove_tree},
     spawner::Spawner,
 };
@@ -131,6 +131,7 @@ impl Launcher {
             argv: vec!["trial".to_owned()],
             channel,
             folder: folder.to_owned(),
+            shown: Vec::new(),
             limits,
         };
         self.start(spec).map(drop)
@@ -257,10 +258,20 @@ impl Launcher {
             skeleton: self.skeleton.clone(),
             folder: spec.folder.clone(),
             shown: self.shown.clone(),
+            binds: binds(&spec.shown),
             hostname: "sandbox".to_owned(),
             limits: spec.limits,
         }
     }
+}
+
+/// Writes down which folders a sandbox shows.
+fn binds(shown: &[Shown]) -> Vec<Bind> {
+    let bind = |shown: &Shown| Bind {
+        from: shown.from.clone(),
+        to: shown.to.clone(),
+    };
+    shown.iter().map(bind).collect()
 }
 
 /// Makes a pair of sockets that no child inherits by accident.

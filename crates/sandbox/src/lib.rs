@@ -34,5 +34,5 @@ pub use image::Image;
 pub use launch::{Launcher, Options};
 pub use mapping::{Ids, Mode};
 pub use rootfs::remove_tree;
-pub use spec::{Layering, Limits, Spec};
+pub use spec::{Layering, Limits, Shown, Spec};
 pub use verdict::{Cgroups, Verdict};

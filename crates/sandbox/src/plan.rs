@@ -33,8 +33,18 @@ pub(crate) struct Plan {
     pub(crate) folder: PathBuf,
     /// Host folders shown read-only at the same path.
     pub(crate) shown: Vec<PathBuf>,
+    /// Host folders of this sandbox shown read-only at another path, after all else.
+    pub(crate) binds: Vec<Bind>,
     pub(crate) hostname: String,
     pub(crate) limits: Limits,
+}
+
+/// A host folder shown read-only.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Bind {
+    pub(crate) from: PathBuf,
+    /// An absolute path inside, at which a folder stands.
+    pub(crate) to: String,
 }
 
 /// From the launcher.

@@ -23,6 +23,7 @@ const FOLDERS: &[(&str, Owner, u32)] = &[
     ("mnt/session", Owner::Init, 0o755),
     ("mnt/session/outputs", Owner::Command, 0o755),
     ("mnt/session/tool-output", Owner::Init, 0o755),
+    ("mnt/session/uploads", Owner::Init, 0o755),
     ("opt", Owner::Init, 0o755),
     ("proc", Owner::Init, 0o555),
     ("root", Owner::Init, 0o700),

@@ -42,6 +42,18 @@ pub struct Spec {
     /// A folder of this sandbox alone, on the host; made if it is missing. What is written inside
     /// is kept in its `upper/`.
     pub folder: PathBuf,
+    /// Host folders shown inside read-only, without set-id programs and devices. What the host adds
+    /// to them later is seen inside.
+    pub shown: Vec<Shown>,
     /// The bounds.
     pub limits: Limits,
+}
+
+/// A host folder that one sandbox shows read-only.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Shown {
+    /// The folder on the host; it must be there.
+    pub from: PathBuf,
+    /// Where it stands inside: an absolute path of a folder of the tree.
+    pub to: String,
 }

@@ -4,6 +4,7 @@ mod config;
 mod console;
 mod descriptors;
 mod failure;
+mod files;
 mod render;
 mod run;
 mod scripted_model;
@@ -78,6 +79,9 @@ enum Command {
     /// Look at sessions and take part in them
     #[command(subcommand)]
     Sessions(sessions::Command),
+    /// Give files to sessions, and take what agents made
+    #[command(subcommand)]
+    Files(files::Command),
     /// Serve the scripted model over the Messages API
     ScriptedModel {
         /// Listen here
@@ -144,6 +148,10 @@ async fn dispatch(
         Command::Sessions(command) => {
             let client = common.client(environment).await?;
             sessions::run(command, &client, console).await
+        }
+        Command::Files(command) => {
+            let client = common.client(environment).await?;
+            files::run(command, &client, console).await
         }
         Command::ScriptedModel { listen } => scripted_model::serve(listen, console).await,
         Command::Config(command) => config::run(&command, &common, environment, console),

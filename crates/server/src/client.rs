@@ -1,6 +1,7 @@
 //! Talks to a server over HTTP as any client does: nothing here knows its insides.
 
 mod error;
+mod files;
 mod find;
 mod follow;
 

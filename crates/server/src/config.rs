@@ -4,6 +4,7 @@
 //! described in `outlast.default.toml`, and a test holds that file against the structs here.
 
 mod environment;
+mod files;
 mod hands;
 mod kernel;
 mod load;
@@ -19,6 +20,7 @@ mod upstream;
 use serde::{Deserialize, Serialize};
 
 pub use environment::Environment;
+pub use files::Files;
 pub use hands::Hands;
 pub use kernel::Kernel;
 pub use load::{Error, Flags, Loaded, load};
@@ -46,6 +48,8 @@ pub struct Config {
     pub models: Models,
     /// The sandboxes.
     pub hands: Hands,
+    /// Files of clients and agents.
+    pub files: Files,
     /// The kernel's bounds.
     pub kernel: Kernel,
     /// How failures of the model are retried.
@@ -101,6 +105,7 @@ impl Config {
         self.server.check()?;
         self.upstream.check()?;
         self.hands.check()?;
+        self.files.check()?;
         self.kernel.check()?;
         self.retries.check()?;
         self.log.check()?;

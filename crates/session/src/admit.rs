@@ -6,6 +6,7 @@ mod calls;
 mod claim;
 mod close;
 mod keyed;
+mod mount;
 mod respond;
 mod send;
 mod status;
@@ -33,6 +34,8 @@ pub fn admit(
             Proposal::Create(new) => create(new, context),
             Proposal::Send(_)
             | Proposal::Update(_)
+            | Proposal::Mount { .. }
+            | Proposal::Unmount { .. }
             | Proposal::Archive(_)
             | Proposal::Delete(_)
             | Proposal::Claim { .. }
@@ -48,6 +51,8 @@ pub fn admit(
         Proposal::Create(_) => Err(Refusal::Illegal("the session exists")),
         Proposal::Send(send) => send::send(desk, send),
         Proposal::Update(change) => update(desk, change),
+        Proposal::Mount { resource, .. } => mount::add(desk, resource),
+        Proposal::Unmount { resource, .. } => mount::remove(desk, *resource),
         Proposal::Archive(_) => close::archive(desk),
         Proposal::Delete(_) => close::delete(desk),
         Proposal::Claim { thread, claim } => claim::propose(desk, *thread, *claim),
@@ -71,7 +76,10 @@ fn origin(proposal: &Proposal) -> Origin {
         Proposal::Create(new) => Origin::Client(new.by),
         Proposal::Send(send) => Origin::Client(send.by),
         Proposal::Update(change) => Origin::Client(change.by),
-        Proposal::Archive(by) | Proposal::Delete(by) => Origin::Client(*by),
+        Proposal::Mount { by, .. }
+        | Proposal::Unmount { by, .. }
+        | Proposal::Archive(by)
+        | Proposal::Delete(by) => Origin::Client(*by),
         Proposal::Claim { .. } => Origin::Server,
         Proposal::Brain { fence, .. } => Origin::Brain {
             epoch: fence.epoch,
@@ -84,6 +92,7 @@ fn origin(proposal: &Proposal) -> Origin {
 /// Makes a session, with its first inputs.
 fn create(new: &Create, context: &mut Context<'_>) -> Result<Decision, Refusal> {
     let mut desk = Desk::new(State::blank(new.id), Origin::Client(new.by), context);
+    mount::check(&new.config.resources)?;
     let created = body::Created {
         config: new.config.clone(),
         thread: new.thread,

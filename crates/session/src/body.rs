@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use outlast_protocol::{
     CallResult, Metadata, Micros, Outcome,
-    id::{EnvironmentId, EventId, IncarnationId, ProcessId, ThreadId},
-    session::AgentSnapshot,
+    id::{EnvironmentId, EventId, FileId, IncarnationId, ProcessId, ResourceId, ThreadId},
+    session::{AgentSnapshot, MountPath},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -25,6 +25,38 @@ pub struct Config {
     pub title: Option<String>,
     /// The client's own pairs.
     pub metadata: Metadata,
+    /// The files that are mounted in hands, in the order they came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<Mounted>,
+}
+
+/// A file that is mounted in a session's hands: a copy of its own that shares the bytes.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Mounted {
+    /// What names the mount.
+    pub id: ResourceId,
+    /// The copy.
+    pub file: FileId,
+    /// The file that it was copied from, which may be gone.
+    pub source: FileId,
+    /// Where it stands below the folder of uploads.
+    pub path: MountPath,
+    /// When it was mounted.
+    pub at: Micros,
+}
+
+/// Body of `x.resource_added`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ResourceAdded {
+    /// What is mounted.
+    pub resource: Mounted,
+}
+
+/// Body of `x.resource_removed`.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct ResourceRemoved {
+    /// What is mounted no more.
+    pub resource: ResourceId,
 }
 
 /// Body of `x.created`.

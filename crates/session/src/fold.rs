@@ -2,6 +2,7 @@
 
 mod calls;
 mod inputs;
+mod mounts;
 mod status;
 mod turns;
 
@@ -48,6 +49,8 @@ fn apply(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
             state.config = Some(entry.read::<body::Updated>()?.config);
             Ok(())
         }
+        Kind::ResourceAdded => mounts::added(state, entry),
+        Kind::ResourceRemoved => mounts::removed(state, entry),
         Kind::ArrivedMessage | Kind::ArrivedSystem | Kind::ArrivedInterrupt => {
             inputs::arrived(state, entry)
         }

@@ -116,6 +116,10 @@ kinds! {
     Prefix = "x.prefix",
     /// A note of a harness to itself.
     Noted = "x.noted",
+    /// A file is mounted in the session's hands.
+    ResourceAdded = "x.resource_added",
+    /// A file is mounted no more.
+    ResourceRemoved = "x.resource_removed",
     /// New title, metadata or agent, whole.
     Updated = "x.updated",
     /// The session takes no more events.

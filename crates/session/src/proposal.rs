@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use outlast_protocol::{
     Micros, Outcome,
-    id::{ApiKeyId, EventId, IncarnationId, ProcessId, SessionId, ThreadId},
+    id::{ApiKeyId, EventId, IncarnationId, ProcessId, ResourceId, SessionId, ThreadId},
 };
 use serde_json::value::RawValue;
 
 use crate::{
     Json, Kind,
-    body::{Config, Pinned, RequestEnded},
+    body::{Config, Mounted, Pinned, RequestEnded},
 };
 
 /// A wish to append to a session's log.
@@ -22,6 +22,20 @@ pub enum Proposal {
     Send(Send),
     /// Replace the configuration.
     Update(Update),
+    /// Mount a file.
+    Mount {
+        /// What and where.
+        resource: Mounted,
+        /// Who asks.
+        by: ApiKeyId,
+    },
+    /// Take a mounted file away.
+    Unmount {
+        /// Which.
+        resource: ResourceId,
+        /// Who asks.
+        by: ApiKeyId,
+    },
     /// End the session, keep its log.
     Archive(ApiKeyId),
     /// End the session, drop its log.

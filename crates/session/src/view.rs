@@ -7,7 +7,10 @@ use outlast_protocol::{
     session::{self, CacheCreation, Money, ServerToolUse, SessionStats, ThreadStats},
 };
 
-use crate::{State, Thread, Usage, body::Config};
+use crate::{
+    State, Thread, Usage,
+    body::{Config, Mounted},
+};
 
 /// Returns the session as the API shows it; `None` before its first record.
 pub fn session(state: &State, now: Micros, hour_price: u64) -> Option<session::Session> {
@@ -17,6 +20,7 @@ pub fn session(state: &State, now: Micros, hour_price: u64) -> Option<session::S
         environment_id,
         title,
         metadata,
+        resources,
     } = config;
     Some(session::Session {
         id: state.id,
@@ -28,7 +32,7 @@ pub fn session(state: &State, now: Micros, hour_price: u64) -> Option<session::S
         environment_id,
         metadata,
         outcome_evaluations: Vec::new(),
-        resources: Vec::new(),
+        resources: resources.iter().map(resource).collect(),
         stats: stats(state, now),
         status: state.shown(),
         title,
@@ -36,6 +40,18 @@ pub fn session(state: &State, now: Micros, hour_price: u64) -> Option<session::S
         usage: session_usage(state, now, hour_price),
         vault_ids: Vec::new(),
     })
+}
+
+/// Returns a mounted file as the API shows it.
+pub fn resource(mounted: &Mounted) -> session::FileResource {
+    session::FileResource {
+        kind: session::FileKind::File,
+        id: mounted.id,
+        created_at: mounted.at,
+        file_id: mounted.file,
+        mount_path: mounted.path.absolute(),
+        updated_at: mounted.at,
+    }
 }
 
 /// Returns a thread as the API shows it.

@@ -10,6 +10,7 @@
 mod brains;
 mod crowd;
 mod endings;
+mod files;
 pub mod fixture;
 mod listing;
 mod logs;
@@ -40,6 +41,7 @@ where
     listing::run(&world).await;
     resources::run(&world).await;
     endings::run(&world).await;
+    files::run(&world).await;
     waking::run(&world).await;
     crowd::run(&world).await;
 }

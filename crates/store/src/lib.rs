@@ -8,6 +8,7 @@
 
 mod bodies;
 pub mod conformance;
+mod files;
 mod ids;
 mod log;
 pub mod metric_definitions;
@@ -16,6 +17,7 @@ mod seal;
 pub mod sqlite;
 mod verify;
 
+pub use files::{FilePage, FileQuery, Files, Output, StoredFile};
 pub use ids::Minter;
 pub use log::*;
 pub use resources::*;

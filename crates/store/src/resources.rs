@@ -86,10 +86,10 @@ pub trait Resources: Debug + Send + Sync {
     async fn probe(&self) -> Result<(), WriteError>;
 }
 
-/// Logs and resources in one place.
-pub trait Store: crate::Log + Resources {}
+/// Logs, resources and files in one place.
+pub trait Store: crate::Log + Resources + crate::Files {}
 
-impl<T: crate::Log + Resources> Store for T {}
+impl<T: crate::Log + Resources + crate::Files> Store for T {}
 
 /// What an object is.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

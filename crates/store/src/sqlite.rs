@@ -3,6 +3,7 @@
 mod append;
 mod connect;
 mod fault;
+mod files;
 mod heads;
 mod insert;
 mod job;

@@ -11,13 +11,13 @@ use std::{
 use async_trait::async_trait;
 use outlast_protocol::{
     Micros,
-    id::{EventId, ProcessId, SessionId},
+    id::{EventId, FileId, ProcessId, SessionId},
 };
 use outlast_session::{Record, State};
 use outlast_store::{
-    ApiKey, Append, AppendError, Listing, Log, Pending, ReadError, Ready, Receipt, Resource,
-    ResourceKind, ResourcePage, ResourceQuery, Resources, SessionQuery, Slice, Snapshot,
-    WriteError,
+    ApiKey, Append, AppendError, FilePage, FileQuery, Files, Listing, Log, Pending, ReadError,
+    Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery, Resources, SessionQuery,
+    Slice, Snapshot, StoredFile, WriteError,
 };
 use tokio::sync::watch;
 
@@ -246,5 +246,56 @@ impl<S: Resources> Resources for Faulty<S> {
 
     async fn probe(&self) -> Result<(), WriteError> {
         self.inner.probe().await
+    }
+}
+
+#[async_trait]
+impl<S: Files> Files for Faulty<S> {
+    async fn begin_blob(&self, blob: FileId, by: ProcessId) -> Result<(), WriteError> {
+        self.inner.begin_blob(blob, by).await
+    }
+
+    async fn drop_blob(&self, blob: FileId) -> Result<(), WriteError> {
+        self.inner.drop_blob(blob).await
+    }
+
+    async fn insert_file(
+        &self,
+        new: StoredFile,
+        receipt: Option<Receipt>,
+    ) -> Result<(), WriteError> {
+        self.inner.insert_file(new, receipt).await
+    }
+
+    async fn publish_file(&self, new: StoredFile) -> Result<Option<FileId>, WriteError> {
+        self.inner.publish_file(new).await
+    }
+
+    async fn file(&self, id: FileId) -> Result<StoredFile, ReadError> {
+        self.inner.file(id).await
+    }
+
+    async fn files(&self, query: &FileQuery) -> Result<FilePage, ReadError> {
+        self.inner.files(query).await
+    }
+
+    async fn outputs(&self, session: SessionId) -> Result<Vec<StoredFile>, ReadError> {
+        self.inner.outputs(session).await
+    }
+
+    async fn remove_file(&self, id: FileId) -> Result<(), WriteError> {
+        self.inner.remove_file(id).await
+    }
+
+    async fn expire_files(&self, now: Micros, forgotten: Micros) -> Result<usize, WriteError> {
+        self.inner.expire_files(now, forgotten).await
+    }
+
+    async fn loose_blobs(&self, limit: usize) -> Result<Vec<FileId>, ReadError> {
+        self.inner.loose_blobs(limit).await
+    }
+
+    async fn forget_blob(&self, blob: FileId) -> Result<(), WriteError> {
+        self.inner.forget_blob(blob).await
     }
 }

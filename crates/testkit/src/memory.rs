@@ -1,6 +1,7 @@
 //! A store in memory: the same contract, no threads, no files, no time of its own.
 
 mod append;
+mod files;
 mod log;
 mod resources;
 
@@ -12,11 +13,11 @@ use std::{
 
 use outlast_protocol::{
     Micros,
-    id::{ProcessId, SessionId},
+    id::{FileId, ProcessId, SessionId},
     seam::{Clock, Entropy},
 };
 use outlast_session::{Record, Rules, State};
-use outlast_store::{ApiKey, Receipt, Resource, ResourceKind, Snapshot};
+use outlast_store::{ApiKey, Receipt, Resource, ResourceKind, Snapshot, StoredFile};
 use tokio::sync::watch;
 
 /// Logs and resources in memory.
@@ -43,6 +44,8 @@ struct Inner {
     keys: Vec<ApiKey>,
     receipts: HashMap<[u8; 32], Receipt>,
     processes: HashMap<ProcessId, bool>,
+    files: BTreeMap<FileId, StoredFile>,
+    loose: BTreeMap<FileId, Option<ProcessId>>,
 }
 
 #[derive(Debug)]

@@ -12,7 +12,9 @@ use outlast_protocol::{
     agent::Effort,
     facts::{ModelFacts, Models},
 };
-use outlast_testkit::{faulty::Faulty, memory::Memory, random::Seeded, time::ManualClock};
+use outlast_testkit::{
+    blobs::Memory as Blobs, faulty::Faulty, memory::Memory, random::Seeded, time::ManualClock,
+};
 use serde_json::{Value, json};
 use tokio::{sync::Mutex, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -31,6 +33,7 @@ pub(crate) struct Bench {
     pub(crate) router: Router,
     pub(crate) kernel: Kernel,
     pub(crate) clock: Arc<ManualClock>,
+    pub(crate) blobs: Arc<Blobs>,
     pub(crate) store: Arc<Faulty<Memory>>,
     pub(crate) shutdown: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -135,15 +138,18 @@ impl Bench {
     ) -> Self {
         // Not that of the store: both draw ids.
         let entropy = Arc::new(Seeded::new(setup.seed + 1_000_000));
+        let blobs = Arc::new(Blobs::default());
         let options = Options {
             brains: setup.brains,
             attempts: 3,
             limits: Limits::default(),
             hand_idle: Duration::from_secs(600),
             hour_price: 80_000_000,
+            file_bytes: 1 << 20,
         };
         let parts = Parts {
             store: store.clone(),
+            blobs: blobs.clone(),
             provisioner: Arc::new(Fakes::obliging()),
             clock: clock.clone(),
             entropy,
@@ -163,6 +169,7 @@ impl Bench {
             router,
             kernel,
             clock,
+            blobs,
             store,
             shutdown,
             tasks,

@@ -89,8 +89,18 @@ impl Folder {
         self.path.join("tree")
     }
 
+    /// Returns the folder that the sandbox shows read-only.
+    pub(super) fn uploads(&self) -> PathBuf {
+        self.path.join("uploads")
+    }
+
+    /// Returns the place of what is known of uploads, and of those on their way.
+    pub(super) fn beside_uploads(&self) -> PathBuf {
+        self.path.join("uploads.d")
+    }
+
     /// Returns the writable layer.
-    fn layer(&self) -> PathBuf {
+    pub(super) fn layer(&self) -> PathBuf {
         self.tree().join("upper")
     }
 

@@ -4,14 +4,19 @@ use std::{os::unix::net::UnixStream, sync::Arc, time::Duration};
 
 use outlast_init::frame::{FromInit, Settings, ToInit, User, VERSION};
 use outlast_protocol::id::IncarnationId;
-use outlast_sandbox::{Cgroups, Confined, Image, Launcher, Mode, Spec, Verdict};
+use outlast_sandbox::{Cgroups, Confined, Image, Launcher, Mode, Shown, Spec, Verdict};
 use tokio::{
     task::spawn_blocking,
     time::{Instant, timeout},
 };
 use tokio_util::task::TaskTracker;
 
-use super::{Folder, NamespaceHand, journal::Journal, link::Link};
+use super::{
+    Folder, NamespaceHand,
+    journal::Journal,
+    link::Link,
+    uploads::{self, Uploads},
+};
 use crate::{Limits, ProvisionError};
 
 /// How long PID 1 may take to answer: a machine under load, not a normal one.
@@ -140,6 +145,8 @@ impl Maker {
         let (launcher, program) = (Arc::clone(&self.launcher), Arc::clone(&self.program));
         let started = spawn_blocking(move || {
             folder.make().map_err(Failed::at("make its folder"))?;
+            let made = Uploads::of(&folder).make();
+            made.map_err(Failed::at("make the folder of its uploads"))?;
             let (ours, theirs) = UnixStream::pair().map_err(Failed::at("make a channel"))?;
             let spec = Spec {
                 name: folder.incarnation().to_string(),
@@ -147,6 +154,10 @@ impl Maker {
                 argv: vec!["outlast-init".to_owned()],
                 channel: theirs.into(),
                 folder: folder.tree(),
+                shown: vec![Shown {
+                    from: folder.uploads(),
+                    to: uploads::INSIDE.to_owned(),
+                }],
                 limits: outlast_sandbox::Limits {
                     memory_bytes: limits.memory_bytes,
                     pids: limits.pids,

@@ -8,7 +8,9 @@ mod hand;
 mod journal;
 mod link;
 mod maker;
+mod outputs;
 mod slots;
+mod uploads;
 mod words;
 
 use std::{io, path::PathBuf, sync::Arc};
@@ -20,11 +22,15 @@ use outlast_sandbox::{Image, Launcher};
 use tokio::task::spawn_blocking;
 use tokio_util::task::TaskTracker;
 
-use crate::{Hand, Keep, ProvisionError, Provisioner, ReapError, Recalled, Recipe};
+use crate::{
+    Hand, Keep, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
+    files::{Published, Reader, Upload},
+};
 use folder::{Folder, Folders};
 use hand::NamespaceHand;
 use maker::Maker;
 use slots::Slots;
+use uploads::{Uploads, blocking};
 
 /// The helper that confines.
 const CONFINE: &[u8] = include_bytes!(env!("OUTLAST_CONFINE"));
@@ -137,10 +143,12 @@ impl Node {
             .await
             .map_err(|error| failed(error.reason))?;
         let (old, new) = (self.folders.of(from), to.clone());
-        spawn_blocking(move || new.take_layer(&old))
+        let take = move || {
+            new.take_layer(&old)?;
+            Uploads::of(&new).take(&Uploads::of(&old))
+        };
+        blocking(take)
             .await
-            .map_err(io::Error::other)
-            .flatten()
             .map_err(|error| failed(error.to_string()))
     }
 
@@ -215,6 +223,41 @@ impl Provisioner for Namespaces {
                 reason: error.to_string(),
             })
         })
+    }
+
+    async fn place(
+        &self,
+        incarnation: IncarnationId,
+        upload: &Upload,
+        content: Reader,
+    ) -> io::Result<()> {
+        let folder = self.node.folders.of(incarnation);
+        let made = folder.clone();
+        blocking(move || made.make()).await?;
+        Uploads::of(&folder).place(upload.clone(), content).await
+    }
+
+    async fn unplace(&self, incarnation: IncarnationId, path: &str) -> io::Result<()> {
+        let uploads = Uploads::of(&self.node.folders.of(incarnation));
+        let path = path.to_owned();
+        blocking(move || uploads.unplace(&path)).await
+    }
+
+    async fn uploads(&self, incarnation: IncarnationId) -> io::Result<Vec<Upload>> {
+        let uploads = Uploads::of(&self.node.folders.of(incarnation));
+        blocking(move || Ok(uploads.list())).await
+    }
+
+    async fn outputs(&self, incarnation: IncarnationId) -> io::Result<Vec<Published>> {
+        let layer = self.node.folders.of(incarnation).layer();
+        blocking(move || outputs::list(&layer)).await
+    }
+
+    async fn output(&self, incarnation: IncarnationId, path: &str) -> io::Result<Reader> {
+        let layer = self.node.folders.of(incarnation).layer();
+        let path = path.to_owned();
+        let file = blocking(move || outputs::open(&layer, &path)).await?;
+        Ok(Box::pin(tokio::fs::File::from_std(file)))
     }
 
     async fn list(&self) -> Vec<IncarnationId> {

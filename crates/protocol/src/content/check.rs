@@ -6,6 +6,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use super::{Block, Citations, Source, TextBlock};
+use crate::id::FileId;
 use crate::read::{At, Object};
 use crate::words::words;
 use crate::{ErrorCode, Problem, limits};
@@ -175,10 +176,11 @@ fn source(
             url: url(&object.field("url").required()?)?,
         },
         Place::File => {
-            return Err(place.problem(
-                ErrorCode::NotSupported,
-                "not_supported: this server does not store files yet; send `base64`, `text` or `url`",
-            ));
+            let id = object.field("file_id").required()?;
+            let id: FileId = id.id(ErrorCode::NotFound, "file")?;
+            Source::File {
+                file_id: id.to_string(),
+            }
         }
     };
     object.finish()?;

@@ -35,6 +35,15 @@ impl ClientEvent {
         }
     }
 
+    /// Returns the blocks that may name files.
+    pub fn blocks(&self) -> &[Block] {
+        match self {
+            Self::UserMessage(body) => &body.content,
+            Self::UserCustomToolResult(body) => body.content.as_deref().unwrap_or_default(),
+            Self::UserInterrupt(_) | Self::UserToolConfirmation(_) | Self::SystemMessage(_) => &[],
+        }
+    }
+
     /// Serializes the body to compact JSON: once, then keep it.
     pub fn to_raw(&self) -> Box<RawValue> {
         match self {

@@ -4,6 +4,7 @@ use super::client::{
     ClientEvent, Confirmation, SystemMessage, UserCustomToolResult, UserInterrupt, UserMessage,
     UserToolConfirmation,
 };
+use crate::content::{Block, Source};
 use crate::id::{EventId, ThreadId};
 use crate::read::{At, Object, Slot};
 use crate::words::words;
@@ -42,6 +43,7 @@ pub fn parse_send(body: &Value) -> Result<Vec<ClientEvent>, Problem> {
         .map(|at| one(at, Sent::TABLE))
         .collect::<Result<Vec<_>, _>>()?;
     check_system_message(&items, &events)?;
+    check_documents("events", &events)?;
     Ok(events)
 }
 
@@ -50,11 +52,30 @@ pub fn parse_initial(slot: Slot<'_>) -> Result<Vec<ClientEvent>, Problem> {
     let Some(events) = slot.optional() else {
         return Ok(Vec::new());
     };
-    events
+    let events: Vec<_> = events
         .items(0..=limits::INITIAL_EVENTS)?
         .iter()
         .map(|at| one(at, INITIAL))
-        .collect()
+        .collect::<Result<_, _>>()?;
+    check_documents("initial_events", &events)?;
+    Ok(events)
+}
+
+/// Bounds the documents of one request that name files.
+fn check_documents(list: &str, events: &[ClientEvent]) -> Result<(), Problem> {
+    let named = |block: &&Block| match block {
+        Block::Document { source, .. } => matches!(source, Source::File { .. }),
+        Block::Text { .. } | Block::Image { .. } | Block::SearchResult { .. } => false,
+    };
+    let blocks = events.iter().flat_map(ClientEvent::blocks);
+    let count = blocks.filter(named).count();
+    if count <= limits::FILE_DOCUMENTS {
+        return Ok(());
+    }
+    Err(Problem::invalid(format!(
+        "{list}: must have at most {} documents whose source is a file, not {count}",
+        limits::FILE_DOCUMENTS
+    )))
 }
 
 fn one(at: &At<'_>, allowed: &[(&str, Sent)]) -> Result<ClientEvent, Problem> {

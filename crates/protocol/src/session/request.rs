@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Overrides;
+use super::{AddFile, Overrides, parse_resources};
 use crate::event::{self, ClientEvent};
 use crate::id::{AgentId, EnvironmentId};
 use crate::read::{At, Object};
@@ -22,6 +22,8 @@ pub struct CreateSession {
     pub metadata: Metadata,
     /// What it starts with; `user.message` alone, for now.
     pub initial_events: Vec<ClientEvent>,
+    /// What is mounted.
+    pub resources: Vec<AddFile>,
 }
 
 /// Which agent, which version, and what differs.
@@ -56,8 +58,9 @@ impl CreateSession {
             title: title.read(|at| at.string(0..=limits::TITLE))?,
             metadata: metadata::create(object.field("metadata"))?,
             initial_events: event::parse_initial(object.field("initial_events"))?,
+            resources: parse_resources(object.field("resources"))?,
         };
-        for later in ["resources", "vault_ids", "budget"] {
+        for later in ["vault_ids", "budget"] {
             object.field(later).not_supported()?;
         }
         object.finish()?;

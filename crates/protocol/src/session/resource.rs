@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AgentSnapshot, Usage};
+use super::{AgentSnapshot, FileResource, Usage};
 use crate::id::{EnvironmentId, SessionId};
 use crate::words::words;
 use crate::{Metadata, Micros};
@@ -30,8 +30,8 @@ pub struct Session {
     pub metadata: Metadata,
     /// Always empty: this server takes no outcomes yet.
     pub outcome_evaluations: Vec<Value>,
-    /// Always empty: this server mounts nothing yet.
-    pub resources: Vec<Value>,
+    /// What is mounted in its hands.
+    pub resources: Vec<FileResource>,
     /// Times.
     pub stats: SessionStats,
     /// What it does now.

@@ -149,7 +149,6 @@ fn bad_requests_are_refused() {
 #[test]
 fn what_comes_later_passes_only_empty() {
     for (field, full) in [
-        ("resources", json!([{"type": "file"}])),
         ("vault_ids", json!(["vlt_1"])),
         ("budget", json!({"type": "limit"})),
     ] {

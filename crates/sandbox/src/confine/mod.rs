@@ -3,6 +3,7 @@
 //! Started with one seqpacket socket as descriptor 0 and nothing else: no argument, no
 //! environment. It has one thread throughout.
 
+mod binds;
 mod dev;
 mod identity;
 mod proc;
@@ -117,12 +118,14 @@ fn wait_for_ids(socket: &OwnedFd) -> Result<(), Failure> {
 /// Builds the tree, gives everything up, and executes the program.
 fn become_program(plan: &Plan, channel: &OwnedFd, program: &OwnedFd) -> Result<(), Failure> {
     let skeleton = root::open(plan)?;
+    let folders = binds::open(plan)?;
     identity::take(plan.mode)?;
     // After the ids changed, because a change of ids clears it.
     die_with_parent()?;
     rustix::system::sethostname(plan.hostname.as_bytes()).at("set the host name")?;
     loopback()?;
     root::build(plan, &skeleton)?;
+    binds::show(plan, &folders)?;
     root::enter()?;
     proc::mask()?;
     dev::seal()?;

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Where the tree is mounted, relative to the sandbox's folder, which is the working directory.
-const ROOT: &str = "root";
+pub(super) const ROOT: &str = "root";
 
 /// `/tmp` takes at most this part of the memory limit, since what lies in it is memory.
 const TMP_SHARE: u64 = 8;

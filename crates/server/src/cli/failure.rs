@@ -129,7 +129,9 @@ impl From<client::Error> for Failure {
                 Exit::Failed,
                 Some("nothing was accepted; the server's log says what is wrong"),
             ),
-            client::Error::Refused { .. } | client::Error::Form { .. } => (Exit::Failed, None),
+            client::Error::Refused { .. }
+            | client::Error::Here { .. }
+            | client::Error::Form { .. } => (Exit::Failed, None),
         };
         Self {
             exit,

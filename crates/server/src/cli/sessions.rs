@@ -10,6 +10,7 @@ use outlast_protocol::id::SessionId;
 use super::{
     console::Console,
     failure::{Exit, Failure},
+    files,
 };
 use crate::client::{Client, Error};
 
@@ -31,6 +32,17 @@ pub(super) enum Command {
     Tail(tail::Tail),
     /// Send a message, an answer, or any event
     Send(act::Send),
+    /// Download the files that a session's agent made
+    Download {
+        /// The session
+        id: SessionId,
+        /// Put them into this folder
+        #[arg(short, long, value_name = "DIR", default_value = ".")]
+        output: std::path::PathBuf,
+        /// Write over files that are there
+        #[arg(long)]
+        force: bool,
+    },
     /// Stop what a session does; it can be gone on with
     Interrupt(One),
     /// End a session and keep its events
@@ -62,6 +74,11 @@ pub(super) async fn run(
         Command::Events(events) => events.run(client, console).await,
         Command::Tail(tail) => tail.run(client, console).await,
         Command::Send(send) => send.run(client, console).await,
+        Command::Download { id, output, force } => {
+            let found = client.get(&path(id), &[]).await;
+            found.map_err(|error| explained(error, id))?;
+            files::save_all(id, (&output, force), client, console).await
+        }
         Command::Interrupt(One { id }) => act::interrupt(id, client, console).await,
         Command::Archive(One { id }) => act::archive(id, client, console).await,
         Command::Delete { id, yes } => act::delete(id, yes, client, console).await,

@@ -38,6 +38,14 @@ pub enum Error {
         /// How long it asks to wait.
         after: Option<Duration>,
     },
+    /// A file on this side cannot be read or written.
+    #[error("{what}: {reason}")]
+    Here {
+        /// Which.
+        what: String,
+        /// Why not.
+        reason: String,
+    },
     /// The answer is not what a server of this API says.
     #[error("the server answered in a form that is not understood: {what}")]
     Form {
@@ -58,7 +66,7 @@ impl Error {
         match self {
             Self::Unreachable { .. } => true,
             Self::Refused { status, .. } => matches!(status, 429 | 502 | 503 | 504 | 529),
-            Self::Address { .. } | Self::Key | Self::Form { .. } => false,
+            Self::Address { .. } | Self::Key | Self::Here { .. } | Self::Form { .. } => false,
         }
     }
 
@@ -66,7 +74,11 @@ impl Error {
     pub(super) fn after(&self) -> Option<Duration> {
         match self {
             Self::Refused { after, .. } => *after,
-            Self::Address { .. } | Self::Key | Self::Unreachable { .. } | Self::Form { .. } => None,
+            Self::Address { .. }
+            | Self::Key
+            | Self::Unreachable { .. }
+            | Self::Here { .. }
+            | Self::Form { .. } => None,
         }
     }
 
@@ -74,7 +86,11 @@ impl Error {
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Refused { status, .. } => Some(*status),
-            Self::Address { .. } | Self::Key | Self::Unreachable { .. } | Self::Form { .. } => None,
+            Self::Address { .. }
+            | Self::Key
+            | Self::Unreachable { .. }
+            | Self::Here { .. }
+            | Self::Form { .. } => None,
         }
     }
 }

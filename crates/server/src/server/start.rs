@@ -10,6 +10,7 @@ use std::{
 
 use axum::{Router, routing::get};
 use outlast_api::Api;
+use outlast_blobs::Blobs;
 use outlast_egress::{Gateway, Routes};
 use outlast_hands::namespace::{self, Namespaces};
 use outlast_harness::Worker;
@@ -50,9 +51,9 @@ impl Server {
         let backend = Backend::of(&config.upstream, upstream.as_ref().map(Upstream::url));
         let upstream = upstream.map(|upstream| Arc::new(upstream) as Arc<dyn Model>);
         let routes = Arc::new(Routes::new(Scripted::new(), upstream));
-        let store = open(config, data_dir, &facts).await?;
+        let (store, blobs) = open(config, data_dir, &facts).await?;
         let hands = Arc::new(hands(data_dir).await?);
-        let (kernel, claims) = kernel(config, &store, &hands).await?;
+        let (kernel, claims) = kernel(config, &store, blobs, &hands).await?;
         let key = key::admit(&kernel, config.server.api_key.as_ref(), data_dir).await?;
         let verdict = hands.verdict();
         let shown = Facts {
@@ -181,7 +182,11 @@ async fn upstream(config: &Config, own: SocketAddr) -> Result<Option<Upstream>, 
 }
 
 /// Opens the store, which takes the directory's lock, and what lies beside it.
-async fn open(config: &Config, dir: &Path, facts: &Arc<ModelFacts>) -> Result<Sqlite, StartError> {
+async fn open(
+    config: &Config,
+    dir: &Path,
+    facts: &Arc<ModelFacts>,
+) -> Result<(Sqlite, Arc<dyn Blobs>), StartError> {
     make(dir)?;
     let blobs = Arc::new(Late::default());
     let facts = facts.clone();
@@ -195,13 +200,13 @@ async fn open(config: &Config, dir: &Path, facts: &Arc<ModelFacts>) -> Result<Sq
     });
     let store = opened.await?;
     let path = dir.join("blobs");
-    let folder = path.clone();
-    let opened = tokio::task::spawn_blocking(move || blobs.open(&folder)).await;
+    let (folder, late) = (path.clone(), blobs.clone());
+    let opened = tokio::task::spawn_blocking(move || late.open(&folder)).await;
     opened
         .map_err(io::Error::other)
         .flatten()
         .map_err(|error| StartError::Data { path, error })?;
-    Ok(store)
+    Ok((store, blobs))
 }
 
 /// Makes the data directory, closed to other users.
@@ -225,10 +230,12 @@ async fn hands(dir: &Path) -> Result<Namespaces, StartError> {
 async fn kernel(
     config: &Config,
     store: &Sqlite,
+    blobs: Arc<dyn Blobs>,
     hands: &Arc<Namespaces>,
 ) -> Result<(Kernel, Claims), StartError> {
     let parts = Parts {
         store: Arc::new(store.clone()),
+        blobs,
         provisioner: hands.clone(),
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(OsEntropy),
@@ -238,6 +245,7 @@ async fn kernel(
             limits: config.hands.limits(),
             hand_idle: config.hands.idle(),
             hour_price: config.prices.hour(),
+            file_bytes: config.files.largest(),
         },
     };
     Ok(Kernel::start(parts).await?)

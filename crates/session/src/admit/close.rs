@@ -33,6 +33,8 @@ pub(super) fn gone(desk: Desk<'_, '_>, proposal: &Proposal) -> Result<Decision, 
         Proposal::Delete(_) | Proposal::Claim { .. } => Ok(desk.done(Answer::Nothing)),
         Proposal::Send(_)
         | Proposal::Update(_)
+        | Proposal::Mount { .. }
+        | Proposal::Unmount { .. }
         | Proposal::Archive(_)
         | Proposal::Brain { .. }
         | Proposal::Keyed { .. } => {

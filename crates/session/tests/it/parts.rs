@@ -91,6 +91,7 @@ pub(crate) fn config(model: &str) -> Arc<Config> {
         environment_id: EnvironmentId::mint(moment(1), &Zeros),
         title: None,
         metadata: outlast_protocol::Metadata::new(),
+        resources: Vec::new(),
     })
 }
 

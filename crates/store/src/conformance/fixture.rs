@@ -130,6 +130,7 @@ impl World {
             environment_id,
             title: None,
             metadata,
+            resources: Vec::new(),
         })
     }
 

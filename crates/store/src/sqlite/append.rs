@@ -18,6 +18,7 @@ use rusqlite::Connection;
 use super::{
     Room,
     fault::Fault,
+    files,
     heads::Head,
     insert,
     job::{AppendJob, Done, is_away},
@@ -166,6 +167,9 @@ impl Pass<'_> {
             insert::head(self.transaction, known, &after)?;
         }
         insert::config(self.transaction, known, &after)?;
+        if has_files_changed(known, &state) {
+            files::mounts(self.transaction, known, &state)?;
+        }
         insert::threads(self.transaction, known, &after)?;
         let first = sealed
             .first()
@@ -203,6 +207,15 @@ impl Pass<'_> {
         }
         receipts::put(self.transaction, &receipt)
     }
+}
+
+/// Tells whether an append may have changed which files a session has.
+fn has_files_changed(before: Option<&State>, after: &State) -> bool {
+    let same = before.is_some_and(|before| match (&before.config, &after.config) {
+        (Some(before), Some(after)) => Arc::ptr_eq(before, after),
+        (before, after) => before.is_none() && after.is_none(),
+    });
+    !same || after.deleted
 }
 
 fn missing(record: &Record) -> bool {

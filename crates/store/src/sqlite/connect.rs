@@ -16,7 +16,10 @@ use super::OpenError;
 const STATEMENTS: usize = 64;
 
 /// Plain SQL files in the order they are applied; a file that was released never changes.
-const MIGRATIONS: &[M<'_>] = &[M::up(include_str!("../../migrations/sqlite/0001_log.sql"))];
+const MIGRATIONS: &[M<'_>] = &[
+    M::up(include_str!("../../migrations/sqlite/0001_log.sql")),
+    M::up(include_str!("../../migrations/sqlite/0002_files.sql")),
+];
 
 /// Makes the data directory, for its owner alone.
 pub(super) fn directory(path: &Path) -> io::Result<()> {

@@ -148,7 +148,11 @@ pub(super) fn bodies(proposal: &Proposal) -> Vec<&Json> {
         Proposal::Update(change) => vec![&change.event],
         Proposal::Brain { step, .. } => of_step(step),
         Proposal::Keyed { fact, .. } => of_fact(fact),
-        Proposal::Archive(_) | Proposal::Delete(_) | Proposal::Claim { .. } => Vec::new(),
+        Proposal::Mount { .. }
+        | Proposal::Unmount { .. }
+        | Proposal::Archive(_)
+        | Proposal::Delete(_)
+        | Proposal::Claim { .. } => Vec::new(),
     }
 }
 

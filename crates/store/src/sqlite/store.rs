@@ -1,11 +1,14 @@
-//! The contract of plain resources, on `SQLite`.
+//! The contracts of plain resources and files, on `SQLite`.
 
 use async_trait::async_trait;
-use outlast_protocol::{Micros, id::ProcessId};
+use outlast_protocol::{
+    Micros,
+    id::{FileId, ProcessId, SessionId},
+};
 use rusqlite::Connection;
 
 use super::{
-    Sqlite,
+    Sqlite, files,
     job::Task,
     queue::Turned,
     receipts,
@@ -13,8 +16,8 @@ use super::{
     turned,
 };
 use crate::{
-    ApiKey, ReadError, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery, Resources,
-    WriteError,
+    ApiKey, FilePage, FileQuery, Files, ReadError, Receipt, Resource, ResourceKind, ResourcePage,
+    ResourceQuery, Resources, StoredFile, WriteError,
 };
 
 #[async_trait]
@@ -135,6 +138,65 @@ impl Resources for Sqlite {
             .await
             .map_err(|error| WriteError::Unavailable(error.to_string()))?;
         self.write(resources::probe).await
+    }
+}
+
+#[async_trait]
+impl Files for Sqlite {
+    async fn begin_blob(&self, blob: FileId, by: ProcessId) -> Result<(), WriteError> {
+        self.write(move |tx| files::loosen(tx, blob, Some(by)).map(Ok))
+            .await
+    }
+
+    async fn drop_blob(&self, blob: FileId) -> Result<(), WriteError> {
+        self.write(move |tx| files::release(tx, Some(blob)).map(Ok))
+            .await
+    }
+
+    async fn insert_file(
+        &self,
+        new: StoredFile,
+        receipt: Option<Receipt>,
+    ) -> Result<(), WriteError> {
+        self.write(move |tx| files::insert(tx, &new, receipt.as_ref()))
+            .await
+    }
+
+    async fn publish_file(&self, new: StoredFile) -> Result<Option<FileId>, WriteError> {
+        self.write(move |tx| files::publish(tx, &new)).await
+    }
+
+    async fn file(&self, id: FileId) -> Result<StoredFile, ReadError> {
+        self.readers.read(move |tx| files::get(tx, id)).await
+    }
+
+    async fn files(&self, query: &FileQuery) -> Result<FilePage, ReadError> {
+        let query = query.clone();
+        self.readers.read(move |tx| files::list(tx, &query)).await
+    }
+
+    async fn outputs(&self, session: SessionId) -> Result<Vec<StoredFile>, ReadError> {
+        self.readers
+            .read(move |tx| files::outputs(tx, session))
+            .await
+    }
+
+    async fn remove_file(&self, id: FileId) -> Result<(), WriteError> {
+        self.write(move |tx| files::remove(tx, id)).await
+    }
+
+    async fn expire_files(&self, now: Micros, forgotten: Micros) -> Result<usize, WriteError> {
+        self.background(move |tx| files::expire(tx, now, forgotten))
+            .await
+    }
+
+    async fn loose_blobs(&self, limit: usize) -> Result<Vec<FileId>, ReadError> {
+        self.readers.read(move |tx| files::loose(tx, limit)).await
+    }
+
+    async fn forget_blob(&self, blob: FileId) -> Result<(), WriteError> {
+        self.background(move |tx| files::forget(tx, blob).map(Ok))
+            .await
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use outlast_protocol::id::SessionId;
+use outlast_protocol::{Micros, id::SessionId};
 use outlast_session::{
     Answer, Context, Decision, Draft, DraftBody, Proposal, Record, Refusal, State, admit,
-    body::Config,
+    body::{Config, Mounted},
 };
 use outlast_store::{
     Append, AppendError, End, GONE, Material, Minter, Outcome, Reply, ResourceKind, seal,
@@ -18,8 +18,8 @@ impl Memory {
     /// Decides a proposal and appends what it leads to.
     pub(super) fn decide(&self, id: SessionId, append: &Append) -> Result<Outcome, AppendError> {
         let mut inner = self.lock();
-        inner.check(id, &append.proposal)?;
         let now = self.seams.clock.now();
+        inner.check(id, &append.proposal, now)?;
         let mut minter = Minter::new(now, &*self.seams.entropy);
         let mut context = Context {
             now,
@@ -74,24 +74,37 @@ impl Memory {
 
 impl Inner {
     /// Checks what `admit` cannot see.
-    fn check(&self, id: SessionId, proposal: &Proposal) -> Result<(), AppendError> {
+    fn check(&self, id: SessionId, proposal: &Proposal, now: Micros) -> Result<(), AppendError> {
         let missing = AppendError::NotFound(id);
         match proposal {
             Proposal::Create(new) if new.id != id => {
                 Err(Refusal::Illegal("the proposal is for another session").into())
             }
-            Proposal::Create(new) => self.references(&new.config, None),
+            Proposal::Create(new) => {
+                self.references(&new.config, None)?;
+                self.sources(&new.config.resources, now)
+            }
+            Proposal::Mount { resource, .. } => {
+                self.live(id).ok_or(missing)?;
+                self.sources(std::slice::from_ref(resource), now)
+            }
             Proposal::Update(change) => {
                 self.live(id).ok_or(missing)?;
                 self.references(&change.config, Some(&change.from))
             }
             Proposal::Send(_)
+            | Proposal::Unmount { .. }
             | Proposal::Archive(_)
             | Proposal::Delete(_)
             | Proposal::Claim { .. }
             | Proposal::Brain { .. }
             | Proposal::Keyed { .. } => self.live(id).map(|_| ()).ok_or(missing),
         }
+    }
+
+    fn sources(&self, mounted: &[Mounted], now: Micros) -> Result<(), AppendError> {
+        let missing = self.missing(mounted, now);
+        missing.map_or(Ok(()), |file| Err(AppendError::Missing(file.to_string())))
     }
 
     fn references(&self, config: &Config, before: Option<&Config>) -> Result<(), AppendError> {
@@ -136,6 +149,8 @@ impl Inner {
         let first = records
             .first()
             .map_or(state.tail + 1, |record| record.position);
+        let before = self.logs.get(&state.id).map(|log| log.state.clone());
+        self.mounts(before.as_deref(), &state);
         let log = self.logs.entry(state.id).or_insert_with(|| Session {
             records: Vec::new(),
             state: state.clone(),

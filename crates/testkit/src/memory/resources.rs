@@ -182,7 +182,7 @@ impl Resources for Memory {
 }
 
 impl Inner {
-    fn receipt(&mut self, receipt: Option<Receipt>) {
+    pub(super) fn receipt(&mut self, receipt: Option<Receipt>) {
         if let Some(receipt) = receipt {
             self.receipts.insert(receipt.fingerprint, receipt);
         }

@@ -124,6 +124,7 @@ impl World {
         ));
         let parts = Parts {
             store: Arc::new(store),
+            blobs: Arc::new(outlast_testkit::blobs::Memory::default()),
             provisioner: Arc::new(self.hands.clone()),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
@@ -133,6 +134,7 @@ impl World {
                 limits: Limits::default(),
                 hand_idle: Duration::from_secs(86_400),
                 hour_price: 0,
+                file_bytes: 1 << 20,
             },
         };
         let (kernel, claims) = Kernel::start(parts).await.unwrap();
@@ -328,6 +330,7 @@ async fn config(memory: &Memory, entropy: &dyn Entropy) -> Config {
         environment_id,
         title: None,
         metadata,
+        resources: Vec::new(),
     }
 }
 

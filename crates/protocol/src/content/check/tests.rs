@@ -134,13 +134,17 @@ fn bad_blocks_of_messages_are_refused() {
 }
 
 #[test]
-fn files_are_refused_as_not_supported() {
+fn a_file_is_named_by_an_id_of_its_form() {
+    let id = "file_010000000000000000000001";
     for kind in ["image", "document"] {
+        let named = json!([{"type": kind, "source": {"type": "file", "file_id": id}}]);
+        let blocks = message(&At::root(&named)).unwrap();
+        assert_eq!(serde_json::to_value(&blocks).unwrap(), named);
         refused(
             message,
             json!({"type": kind, "source": {"type": "file", "file_id": "file_1"}}),
-            ErrorCode::NotSupported,
-            "content.0.source.type: not_supported: this server does not store files yet; send `base64`, `text` or `url`",
+            ErrorCode::NotFound,
+            "content.0.source.file_id: file `file_1` not found",
         );
     }
 }

@@ -3,11 +3,17 @@
 use std::sync::Arc;
 
 use outlast_protocol::id::{EventId, SessionId};
-use outlast_session::{Draft, DraftBody, Proposal, Refusal, body::Config};
+use outlast_session::{
+    Draft, DraftBody, Proposal, Refusal,
+    body::{Config, Mounted},
+};
 use rusqlite::params;
 
 use super::{Fault, Head, Pass, Stop};
-use crate::{AppendError, Minter, sqlite::read::has_event};
+use crate::{
+    AppendError, Minter,
+    sqlite::{files, read::has_event},
+};
 
 impl Pass<'_> {
     /// Checks what `admit` cannot see.
@@ -21,12 +27,20 @@ impl Pass<'_> {
             Proposal::Create(new) if new.id != session => {
                 Err(Refusal::Illegal("the proposal is for another session").into())
             }
-            Proposal::Create(new) => self.references(&new.config, None),
+            Proposal::Create(new) => {
+                self.references(&new.config, None)?;
+                self.sources(&new.config.resources)
+            }
+            Proposal::Mount { resource, .. } => {
+                self.alive(session, head)?;
+                self.sources(std::slice::from_ref(resource))
+            }
             Proposal::Update(change) => {
                 self.alive(session, head)?;
                 self.references(&change.config, Some(&change.from))
             }
             Proposal::Send(_)
+            | Proposal::Unmount { .. }
             | Proposal::Archive(_)
             | Proposal::Delete(_)
             | Proposal::Claim { .. }
@@ -53,6 +67,14 @@ impl Pass<'_> {
             self.exists("agent", &agent.id.to_string(), agent.version)?;
         }
         Ok(())
+    }
+
+    /// Checks that the files to copy are there.
+    fn sources(&self, mounted: &[Mounted]) -> Result<(), Stop> {
+        match files::missing(self.transaction, mounted, self.room.clock.now())? {
+            None => Ok(()),
+            Some(file) => Err(AppendError::Missing(file.to_string()).into()),
+        }
     }
 
     fn exists(&self, kind: &str, id: &str, revision: u32) -> Result<(), Stop> {

@@ -1,0 +1,254 @@
+//! What a sandbox leaves below `/mnt/session/outputs`, read from its layer from outside.
+//!
+//! The agent owns that folder, so nothing in it is trusted: paths are walked by descriptor, links
+//! are never followed, and only regular files that no other name shares count. A name that is no
+//! UTF-8 is passed over, because no path of the API could name it.
+
+use std::{
+    ffi::CStr,
+    fs::File,
+    io,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, openat2, statat},
+    io::Errno,
+};
+
+use crate::files::{Published, is_plain};
+
+/// Where outputs stand in a layer.
+const FOLDER: &str = "mnt/session/outputs";
+
+/// Files that are listed.
+const FILES: usize = 1_000;
+
+/// Names that are looked at.
+const NAMES: usize = 20_000;
+
+/// Folders in folders.
+const DEPTH: usize = 32;
+
+/// Bytes of a path.
+const PATH: usize = 1_024;
+
+/// A walk on its way.
+#[derive(Debug, Default)]
+struct Walk {
+    found: Vec<Published>,
+    seen: usize,
+    passed: usize,
+}
+
+/// Lists the files, by path.
+pub(super) fn list(layer: &Path) -> io::Result<Vec<Published>> {
+    let Some(folder) = absent_is_none(open_at(&root(layer)?, FOLDER, OFlags::DIRECTORY))? else {
+        return Ok(Vec::new());
+    };
+    let mut walk = Walk::default();
+    walk.folder(&folder, "", 0)?;
+    let Walk {
+        mut found, passed, ..
+    } = walk;
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    if passed > 0 || found.len() > FILES {
+        tracing::warn!(
+            "of the outputs in `{}` {passed} names are passed over and {} are listed",
+            layer.display(),
+            found.len().min(FILES)
+        );
+    }
+    found.truncate(FILES);
+    Ok(found)
+}
+
+/// Opens one of them.
+pub(super) fn open(layer: &Path, path: &str) -> io::Result<File> {
+    if !is_plain(path) {
+        let words = format!("`{}` is no path of an output", path.escape_debug());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+    }
+    // A pipe must not keep us waiting for its other end.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::from(open_at(&root(layer)?, format!("{FOLDER}/{path}"), flags)?);
+    if !is_own_file(&rustix::fs::fstat(&file)?) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(file)
+}
+
+fn root(layer: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(CWD, layer, flags, Mode::empty())?)
+}
+
+/// Opens what lies below a folder, without a link on the way.
+fn open_at(at: impl AsFd, path: impl rustix::path::Arg, flags: OFlags) -> io::Result<OwnedFd> {
+    let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
+    Ok(openat2(at, path, flags, Mode::empty(), within)?)
+}
+
+/// Takes what is not there, or is no folder any more, for nothing.
+fn absent_is_none(opened: io::Result<OwnedFd>) -> io::Result<Option<OwnedFd>> {
+    let absent = |error: &io::Error| {
+        let errno = Errno::from_io_error(error);
+        matches!(errno, Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
+    };
+    match opened {
+        Ok(folder) => Ok(Some(folder)),
+        Err(error) if absent(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_own_file(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1
+}
+
+impl Walk {
+    fn folder(&mut self, folder: &OwnedFd, prefix: &str, depth: usize) -> io::Result<()> {
+        for entry in Dir::read_from(folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            self.seen += 1;
+            if self.seen > NAMES {
+                self.passed += 1;
+                return Ok(());
+            }
+            if self.entry(folder, name, prefix, depth).is_none() {
+                self.passed += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at one name; `None` if it is passed over.
+    fn entry(&mut self, at: &OwnedFd, name: &CStr, prefix: &str, depth: usize) -> Option<()> {
+        let path = format!("{prefix}{}", name.to_str().ok()?);
+        let stat = statat(at, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            if depth >= DEPTH {
+                return None;
+            }
+            let folder = open_at(at, name, OFlags::DIRECTORY | OFlags::NOFOLLOW).ok()?;
+            return self.folder(&folder, &format!("{path}/"), depth + 1).ok();
+        }
+        if !is_own_file(&stat) || path.len() > PATH {
+            return None;
+        }
+        self.found.push(Published {
+            bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            version: format!(
+                "{}-{}.{:09}-{}",
+                stat.st_ino, stat.st_ctime, stat.st_ctime_nsec, stat.st_size
+            ),
+            path,
+        });
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        ffi::OsStr,
+        fs,
+        os::unix::{ffi::OsStrExt as _, fs::symlink},
+        path::PathBuf,
+    };
+
+    use super::*;
+
+    fn layer() -> (tempfile::TempDir, PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let outputs = root.path().join(FOLDER);
+        fs::create_dir_all(&outputs).unwrap();
+        (root, outputs)
+    }
+
+    fn paths(layer: &Path) -> Vec<String> {
+        let listed = list(layer).unwrap().into_iter();
+        listed.map(|published| published.path).collect()
+    }
+
+    #[test]
+    fn regular_files_alone_are_listed_and_opened() {
+        let (root, outputs) = layer();
+        fs::write(root.path().join("secret"), "s").unwrap();
+        fs::create_dir_all(outputs.join("sub/deeper")).unwrap();
+        for name in ["a", "sub/deeper/b", "-rf", "new\nline", "\u{1f980} '\"$(x)"] {
+            fs::write(outputs.join(name), name).unwrap();
+        }
+        fs::write(outputs.join(OsStr::from_bytes(b"\xff\xfe")), "x").unwrap();
+        symlink("../../../secret", outputs.join("link")).unwrap();
+        symlink("/etc", outputs.join("etc")).unwrap();
+        fs::hard_link(root.path().join("secret"), outputs.join("hard")).unwrap();
+        rustix::fs::mknodat(CWD, outputs.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert_eq!(
+            paths(root.path()),
+            ["-rf", "a", "new\nline", "sub/deeper/b", "\u{1f980} '\"$(x)"]
+        );
+        let mut text = String::new();
+        io::Read::read_to_string(&mut open(root.path(), "sub/deeper/b").unwrap(), &mut text)
+            .unwrap();
+        assert_eq!(text, "sub/deeper/b");
+        for path in [
+            "link",
+            "etc/passwd",
+            "hard",
+            "pipe",
+            "sub",
+            "../secret",
+            "",
+            "/a",
+            "none",
+        ] {
+            assert!(open(root.path(), path).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_or_a_link_holds_nothing() {
+        let (root, outputs) = layer();
+        fs::remove_dir(&outputs).unwrap();
+        assert_eq!(paths(root.path()), [""; 0]);
+        symlink("/etc", &outputs).unwrap();
+        assert_eq!(paths(root.path()), [""; 0]);
+        assert_eq!(
+            list(&root.path().join("none")).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+    }
+
+    #[test]
+    fn a_change_makes_another_version() {
+        let (root, outputs) = layer();
+        fs::write(outputs.join("a"), "one").unwrap();
+        let first = list(root.path()).unwrap();
+        assert_eq!(list(root.path()).unwrap(), first);
+        fs::write(outputs.join("b"), "two").unwrap();
+        fs::rename(outputs.join("b"), outputs.join("a")).unwrap();
+        let second = list(root.path()).unwrap();
+        assert!(second[0].path == first[0].path && second[0].version != first[0].version);
+    }
+
+    #[test]
+    fn a_deep_tree_and_many_files_are_bounded() {
+        let (root, outputs) = layer();
+        let deep = "d/".repeat(DEPTH + 5);
+        fs::create_dir_all(outputs.join(&deep)).unwrap();
+        fs::write(outputs.join(&deep).join("x"), "").unwrap();
+        for number in 0..FILES + 5 {
+            fs::write(outputs.join(format!("{number:05}")), "").unwrap();
+        }
+        let found = paths(root.path());
+        assert_eq!(found.len(), FILES);
+        assert_eq!(found[0], "00000");
+    }
+}

@@ -1,0 +1,273 @@
+//! Files: bytes in blobs, what is known of them in the store.
+//!
+//! A blob is noted as loose before its first byte is written and until a file names it, so that
+//! whatever a crash interrupts is removed by the next process.
+
+mod mounts;
+mod outputs;
+mod sources;
+
+use std::{
+    fmt, io,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use outlast_blobs::{Key, Reader};
+use outlast_protocol::{
+    ErrorCode, Micros, Problem,
+    file::{File, Scope},
+    id::FileId,
+};
+use outlast_store::{FilePage, FileQuery, ReadError, Receipt, StoredFile, WriteError};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::{Kernel, error, kernel::Inner};
+
+pub(crate) use mounts::Placed;
+pub(crate) use outputs::Publisher;
+pub use sources::Attached;
+
+/// How long a file that has ended is remembered, so that its readers are told so.
+const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Loose blobs that are removed at once.
+const CHUNK: usize = 100;
+
+/// Bytes that are stored and belong to no file yet; dropped, they go.
+#[derive(Debug)]
+pub struct Received {
+    loose: Loose,
+    /// How many they are.
+    pub bytes: u64,
+    /// BLAKE3 of them.
+    pub digest: [u8; 32],
+}
+
+/// A blob that no file names.
+struct Loose {
+    inner: Arc<Inner>,
+    blob: FileId,
+    named: bool,
+}
+
+impl fmt::Debug for Loose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Loose").field(&self.blob).finish()
+    }
+}
+
+impl Drop for Loose {
+    fn drop(&mut self) {
+        if self.named {
+            return;
+        }
+        let (inner, blob) = (self.inner.clone(), self.blob);
+        self.inner.tasks.spawn(async move {
+            // The note that it was begun stays if this fails, and the next process clears up.
+            if let Err(fault) = inner.store.drop_blob(blob).await {
+                tracing::debug!(%fault, "a blob without a file was left behind: {fault}");
+            }
+        });
+    }
+}
+
+impl Loose {
+    async fn begin(inner: &Arc<Inner>) -> Result<Self, WriteError> {
+        let blob = FileId::mint(inner.clock.now(), &*inner.entropy);
+        inner.store.begin_blob(blob, inner.process).await?;
+        Ok(Self {
+            inner: inner.clone(),
+            blob,
+            named: false,
+        })
+    }
+}
+
+/// Hashes what passes.
+struct Hashed {
+    content: Reader,
+    hasher: Arc<Mutex<blake3::Hasher>>,
+}
+
+impl AsyncRead for Hashed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = self.content.as_mut().poll_read(cx, buffer);
+        let new = buffer.filled().get(before..).unwrap_or_default();
+        let mut hasher = self.hasher.lock().unwrap_or_else(PoisonError::into_inner);
+        hasher.update(new);
+        polled
+    }
+}
+
+/// Returns where the bytes of files are kept.
+#[expect(clippy::expect_used, reason = "an id is a part of a key")]
+pub(crate) fn key(blob: FileId) -> Key {
+    Key::new(format!("files/{blob}")).expect("an id is a part of a key")
+}
+
+/// Returns what clients see of a file.
+pub fn shown(file: &StoredFile) -> File {
+    File {
+        id: file.id,
+        created_at: file.created_at,
+        downloadable: file.downloadable,
+        expires_at: file.expires_at,
+        filename: file.name.clone(),
+        mime_type: file.mime_type.clone(),
+        scope: file.scope.map(|id| Scope::Session { id }),
+        size_bytes: file.bytes,
+    }
+}
+
+impl Kernel {
+    /// Stores bytes without holding them in memory.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be written, or the reader fails; nothing stays then.
+    pub async fn receive(&self, content: Reader) -> Result<Received, Problem> {
+        let begun = Loose::begin(&self.0).await;
+        let loose = begun.map_err(|fault| error::write(&fault))?;
+        let hasher: Arc<Mutex<blake3::Hasher>> = Arc::default();
+        let content = Hashed {
+            content,
+            hasher: hasher.clone(),
+        };
+        let key = key(loose.blob);
+        let stored = self.0.blobs.put_from(&key, Box::pin(content)).await;
+        let bytes = stored.map_err(|fault| unavailable(&fault))?;
+        let hasher = hasher.lock().unwrap_or_else(PoisonError::into_inner);
+        let digest = hasher.finalize().into();
+        Ok(Received {
+            loose,
+            bytes,
+            digest,
+        })
+    }
+
+    /// Describes the file that received bytes are to become.
+    pub fn upload(
+        &self,
+        received: &Received,
+        (name, mime_type): (String, String),
+        expiry: Option<Duration>,
+    ) -> StoredFile {
+        let now = self.now();
+        StoredFile {
+            id: received.loose.blob,
+            created_at: now,
+            name,
+            mime_type,
+            bytes: received.bytes,
+            downloadable: false,
+            expires_at: expiry.map(|expiry| now.after(expiry)),
+            scope: None,
+            mounted: false,
+            output: None,
+            blob: Some(received.loose.blob),
+        }
+    }
+
+    /// Makes received bytes a file.
+    pub async fn keep(
+        &self,
+        mut received: Received,
+        file: StoredFile,
+        receipt: Option<Receipt>,
+    ) -> Result<(), Problem> {
+        let kept = self.0.store.insert_file(file, receipt).await;
+        kept.map_err(|fault| error::write(&fault))?;
+        received.loose.named = true;
+        Ok(())
+    }
+
+    /// Returns a file.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorCode::NotFound`], and [`ErrorCode::FileExpired`] of one that has ended.
+    pub async fn file(&self, id: FileId) -> Result<StoredFile, Problem> {
+        let found = self.0.store.file(id).await;
+        let file = found.map_err(|fault| match fault {
+            ReadError::NotFound(_) => Problem::not_found(format_args!("file `{id}`")),
+            ReadError::Unreadable(_) | ReadError::Unavailable(_) => error::read(&fault),
+        })?;
+        if file.is_past(self.now()) || file.blob.is_none() {
+            let words = format!("file `{id}` has expired");
+            return Err(Problem::new(ErrorCode::FileExpired, words));
+        }
+        Ok(file)
+    }
+
+    /// Lists files; those of one session after what its hand has left was published.
+    pub async fn files(&self, query: &FileQuery) -> Result<FilePage, Problem> {
+        if let Some(session) = query.scope {
+            self.0.publish_now(session).await;
+        }
+        let found = self.0.store.files(query).await;
+        found.map_err(|fault| error::read(&fault))
+    }
+
+    /// Opens the bytes of a file from byte `from` on.
+    pub async fn open_file(&self, file: &StoredFile, from: u64) -> Result<Reader, Problem> {
+        let gone = || Problem::not_found(format_args!("file `{}`", file.id));
+        let blob = file.blob.ok_or_else(gone)?;
+        let opened = self.0.blobs.open(&key(blob), from).await;
+        opened.map_err(|fault| match fault {
+            // Removed between the look at its row and this.
+            outlast_blobs::Error::NotFound(_) => gone(),
+            outlast_blobs::Error::Unavailable { .. } => unavailable(&fault),
+        })
+    }
+
+    /// Removes a file; downloads that run go on.
+    pub async fn remove_file(&self, id: FileId) -> Result<(), Problem> {
+        let removed = self.0.store.remove_file(id).await;
+        removed.map_err(|fault| match fault {
+            WriteError::NotFound(_) => Problem::not_found(format_args!("file `{id}`")),
+            WriteError::Referenced(_) => Problem::invalid(format!(
+                "file `{id}` is mounted in a session and goes with it; delete the resource there"
+            )),
+            WriteError::Moved { .. } | WriteError::Unavailable(_) => error::write(&fault),
+        })
+    }
+}
+
+fn unavailable(fault: &outlast_blobs::Error) -> Problem {
+    tracing::error!(%fault, "files cannot be written or read: {fault}");
+    Problem::new(
+        ErrorCode::Unavailable,
+        "files cannot be written or read now; nothing was accepted",
+    )
+}
+
+/// Ends files whose time is over, and removes blobs that no file names.
+pub(crate) async fn tidy(inner: &Inner) {
+    let now = inner.clock.now();
+    let remembered = i64::try_from(REMEMBERED.as_micros()).unwrap_or(i64::MAX);
+    let forgotten = Micros(now.0.saturating_sub(remembered));
+    while matches!(inner.store.expire_files(now, forgotten).await, Ok(gone) if gone > 0) {}
+    while let Ok(loose) = inner.store.loose_blobs(CHUNK).await {
+        let full = loose.len() == CHUNK;
+        for blob in loose {
+            if let Err(fault) = inner.blobs.delete(&key(blob)).await {
+                tracing::warn!(%fault, "a blob cannot be removed yet: {fault}");
+                return;
+            }
+            if inner.store.forget_blob(blob).await.is_err() {
+                return;
+            }
+        }
+        if !full || inner.closing.is_cancelled() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What agents leave for people: read from their hands, and kept as files of the session.
+//!
+//! Nothing here fails a turn. What cannot be read or stored now is tried again at the next call, at
+//! idle, and whenever somebody lists the files of the session.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use outlast_hands::files::Published;
+use outlast_protocol::{
+    id::{FileId, IncarnationId, SessionId},
+    mime,
+};
+use outlast_session::State;
+use outlast_store::{Output, StoredFile};
+use tokio::{io::AsyncReadExt as _, sync::Mutex as Turn, time::timeout};
+
+use super::{Loose, key};
+use crate::kernel::Inner;
+
+/// How long a list of files waits for what is being published.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Who publishes what at the moment.
+#[derive(Debug, Default)]
+pub(crate) struct Publisher(Mutex<HashMap<SessionId, Weak<Entry>>>);
+
+/// One session's turn to publish.
+#[derive(Debug, Default)]
+struct Entry {
+    turn: Turn<()>,
+    /// Whether somebody waits for the turn already, who will see all there is by then.
+    waiting: AtomicBool,
+}
+
+impl Publisher {
+    fn entry(&self, session: SessionId) -> Arc<Entry> {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|_, entry| entry.strong_count() > 0);
+        if let Some(entry) = entries.get(&session).and_then(Weak::upgrade) {
+            return entry;
+        }
+        let entry = Arc::new(Entry::default());
+        entries.insert(session, Arc::downgrade(&entry));
+        entry
+    }
+}
+
+impl Inner {
+    /// Publishes what a hand has left, by and by.
+    pub(crate) fn publish_soon(self: &Arc<Self>, session: SessionId, hand: IncarnationId) {
+        let entry = self.publisher.entry(session);
+        if entry.waiting.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let inner = self.clone();
+        self.tasks.spawn(async move {
+            let _one = entry.turn.lock().await;
+            entry.waiting.store(false, Ordering::SeqCst);
+            inner.publish(session, hand).await;
+        });
+    }
+
+    /// Publishes what the hand of a session has left, and waits for it a while.
+    pub(crate) async fn publish_now(self: &Arc<Self>, session: SessionId) {
+        let Ok(state) = self.store.head(session).await else {
+            return;
+        };
+        self.publish_of(&state).await;
+    }
+
+    /// Publishes what the hand of a session has left, and waits for it a while.
+    pub(crate) async fn publish_of(self: &Arc<Self>, state: &State) {
+        let Some(hand) = state.hand else { return };
+        let (inner, session) = (self.clone(), state.id);
+        // It goes on if nobody waits any more.
+        let publishing = self.tasks.spawn(async move {
+            let entry = inner.publisher.entry(session);
+            let _one = entry.turn.lock().await;
+            inner.publish(session, hand.incarnation).await;
+        });
+        drop(timeout(PATIENCE, publishing).await);
+    }
+
+    async fn publish(self: &Arc<Self>, session: SessionId, hand: IncarnationId) {
+        let listed = match self.hands.provisioner().outputs(hand).await {
+            Ok(listed) => listed,
+            Err(fault) => {
+                let none = matches!(
+                    fault.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::Unsupported
+                );
+                if !none {
+                    tracing::warn!(session.id = %session, "outputs cannot be listed: {fault}");
+                }
+                return;
+            }
+        };
+        if listed.is_empty() {
+            return;
+        }
+        let known = match self.store.outputs(session).await {
+            Ok(known) => known,
+            Err(fault) => {
+                tracing::warn!(session.id = %session, "outputs cannot be published: {fault}");
+                return;
+            }
+        };
+        let known: HashMap<_, _> = known
+            .into_iter()
+            .filter_map(|file| file.output)
+            .map(|output| (output.path, output.version))
+            .collect();
+        for output in listed {
+            if known.get(&output.path) == Some(&output.version) {
+                continue;
+            }
+            let path = output.path.clone();
+            if let Err(fault) = self.publish_one(session, hand, output).await {
+                tracing::warn!(
+                    session.id = %session,
+                    "output `{}` cannot be published: {fault}", path.escape_debug()
+                );
+            }
+        }
+    }
+
+    async fn publish_one(
+        self: &Arc<Self>,
+        session: SessionId,
+        hand: IncarnationId,
+        output: Published,
+    ) -> io::Result<()> {
+        let most = self.options.file_bytes;
+        let too_large = || io::Error::other(format!("it has more than {most} bytes"));
+        if output.bytes > most {
+            return Err(too_large());
+        }
+        let content = self.hands.provisioner().output(hand, &output.path).await?;
+        let mut loose = Loose::begin(self).await.map_err(io::Error::other)?;
+        // It may grow while it is read.
+        let content = Box::pin(content.take(most.saturating_add(1)));
+        let stored = self.blobs.put_from(&key(loose.blob), content).await;
+        let bytes = stored.map_err(io::Error::other)?;
+        if bytes > most {
+            return Err(too_large());
+        }
+        let now = self.clock.now();
+        let file = StoredFile {
+            id: FileId::mint(now, &*self.entropy),
+            created_at: now,
+            mime_type: mime::of_name(&output.path).to_owned(),
+            name: output.path.clone(),
+            bytes,
+            downloadable: true,
+            expires_at: None,
+            scope: Some(session),
+            mounted: false,
+            output: Some(Output {
+                path: output.path,
+                version: output.version,
+            }),
+            blob: Some(loose.blob),
+        };
+        let published = self.store.publish_file(file).await;
+        let published = published.map_err(io::Error::other)?;
+        loose.named = published.is_some();
+        Ok(())
+    }
+}
