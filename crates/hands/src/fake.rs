@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    fmt,
+    fmt, io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -15,12 +15,14 @@ use outlast_protocol::{
     id::{EventId, IncarnationId},
 };
 use serde_json::value::RawValue;
-use tokio::sync::watch;
+use tokio::{io::AsyncReadExt as _, sync::watch};
 use tokio_util::task::TaskTracker;
 
 use crate::{
     CallError, Fence, Hand, HandLost, Keep, Promise, ProvisionError, Provisioner, ReapError,
-    Recalled, Recipe, fence::Fences,
+    Recalled, Recipe,
+    fence::Fences,
+    files::{Packed, Sum},
 };
 
 /// One call that a pretended hand began to execute.
@@ -80,6 +82,8 @@ struct State {
     asked: Vec<Asked>,
     provisioned: Vec<Recipe>,
     refusal: Option<String>,
+    /// What each workspace holds: the calls that ran in it, and in those it took over.
+    layers: HashMap<IncarnationId, String>,
 }
 
 impl Fakes {
@@ -123,6 +127,21 @@ impl Fakes {
     /// Refuses to make hands from now on, or makes them again.
     pub fn refuse(&self, reason: Option<&str>) {
         self.shared.state().refusal = reason.map(str::to_owned);
+    }
+
+    /// Returns what the workspace of an incarnation holds: a line for each call that ran in it or in
+    /// one that it took over.
+    pub fn workspace(&self, incarnation: IncarnationId) -> Option<String> {
+        self.shared.state().layers.get(&incarnation).cloned()
+    }
+
+    /// Loses the machine: every hand, journal and workspace.
+    pub fn vanish(&self) {
+        let hands: Vec<_> = self.shared.state().hands.drain().collect();
+        for (_, hand) in hands {
+            hand.die("its machine is gone");
+        }
+        self.shared.state().layers.clear();
     }
 
     /// Kills a hand, as if its machine had stopped. Its calls are lost; what it left stays listed.
@@ -227,7 +246,12 @@ impl FakeHand {
             }
             calls.outcomes.insert(call, Outcomes::new(None));
         }
-        self.shared.state().asked.push(asked.clone());
+        {
+            let mut state = self.shared.state();
+            let layer = state.layers.entry(asked.incarnation).or_default();
+            layer.push_str(&format!("{call}\n"));
+            state.asked.push(asked.clone());
+        }
         match (self.shared.script)(&asked) {
             Reply::Now(result) => self.settle(call, Ok(result)),
             Reply::Never => {}
@@ -316,6 +340,15 @@ impl Hand for Handle {
     }
 }
 
+/// Returns what a pretended pack comes to.
+fn sum(layer: &str) -> Sum {
+    Sum {
+        entries: layer.lines().count() as u64,
+        bytes: layer.len() as u64,
+        digest: blake3::hash(layer.as_bytes()).to_hex().to_string(),
+    }
+}
+
 #[async_trait]
 impl Provisioner for Fakes {
     async fn provision(&self, recipe: &Recipe) -> Result<Arc<dyn Hand>, ProvisionError> {
@@ -343,6 +376,11 @@ impl Provisioner for Fakes {
         {
             old.die("a successor took over");
         }
+        let taken = recipe.predecessor.and_then(|old| state.layers.remove(&old));
+        let layer = state.layers.entry(incarnation).or_default();
+        if let Some(taken) = taken {
+            *layer = taken;
+        }
         state.provisioned.push(recipe.clone());
         let hand = Arc::new(FakeHand {
             incarnation,
@@ -367,11 +405,41 @@ impl Provisioner for Fakes {
     async fn reap(&self, incarnation: IncarnationId, keep: Keep) -> Result<(), ReapError> {
         let hand = match keep {
             Keep::Layer => self.shared.state().hands.get(&incarnation).cloned(),
-            Keep::Nothing => self.shared.state().hands.remove(&incarnation),
+            Keep::Nothing => {
+                let mut state = self.shared.state();
+                state.layers.remove(&incarnation);
+                state.hands.remove(&incarnation)
+            }
         };
         if let Some(hand) = hand {
             hand.die("it was ended on request");
         }
+        Ok(())
+    }
+
+    async fn holds(&self, incarnation: IncarnationId) -> bool {
+        self.shared.state().layers.contains_key(&incarnation)
+    }
+
+    async fn checkpoint(&self, incarnation: IncarnationId) -> io::Result<Packed> {
+        let layer = self.workspace(incarnation);
+        let layer = layer.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let sum = sum(&layer);
+        let content = Box::pin(io::Cursor::new(layer));
+        Ok(Packed { sum, content })
+    }
+
+    async fn restore(&self, incarnation: IncarnationId, mut packed: Packed) -> io::Result<()> {
+        let mut layer = String::new();
+        packed.content.read_to_string(&mut layer).await?;
+        if sum(&layer) != packed.sum {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut state = self.shared.state();
+        if state.hands.contains_key(&incarnation) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        state.layers.insert(incarnation, layer);
         Ok(())
     }
 

@@ -13,7 +13,9 @@ use outlast_store::Slice;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Lease, LeaseError, kernel::Inner, lease::joined, metric_definitions as metrics};
+use crate::{
+    Lease, LeaseError, checkpoint::Use, kernel::Inner, lease::joined, metric_definitions as metrics,
+};
 
 /// A call on its way, free of the lease's life.
 #[derive(Clone)]
@@ -139,6 +141,7 @@ impl Job {
                 .await;
         };
         let fence = self.fence();
+        let using = Use::begin(&self.inner, self.session, hand.incarnation()).await;
         let result = match hand.execute(fence, call, &asked.name, asked.input).await {
             Ok(result) => result,
             Err(stale @ CallError::Stale { .. }) => {
@@ -152,7 +155,10 @@ impl Job {
         self.inner.hands.used(hand.incarnation());
         // Begun before the result is told, so that whoever hears of it can wait for the outputs.
         self.inner.publish_soon(self.session, hand.incarnation());
-        self.settle(call, result).await
+        let settled = self.settle(call, result).await;
+        // Afterwards: a checkpoint that is due waits for no result, and no result for it.
+        drop(using);
+        settled
     }
 
     /// Returns the right that hands are asked with.
@@ -165,6 +171,7 @@ impl Job {
 
     /// Records the end of a call; a second end changes nothing.
     async fn settle(&self, call: EventId, result: CallResult) -> Result<(), LeaseError> {
+        let result = self.with_loss(call, result).await?;
         let outcome = result.outcome;
         let label = format!("{outcome:?}").to_lowercase();
         ::metrics::counter!(metrics::CALLS, "outcome" => label).increment(1);

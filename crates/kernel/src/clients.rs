@@ -14,7 +14,7 @@ use outlast_session::{
 };
 use outlast_store::{Listing, Outcome, Receipt, SessionQuery};
 
-use crate::{Kernel, error};
+use crate::{Kernel, checkpoint, error};
 
 /// Tries of an update whose configuration changes underneath it.
 const TRIES: usize = 100;
@@ -146,6 +146,7 @@ impl Kernel {
         let outcome = join(self.0.append(session, Proposal::Archive(by), None, None)).await?;
         self.0.publish_of(&outcome.state).await;
         self.0.hands.forget(&outcome.state).await;
+        checkpoint::remove_all(&self.0, session).await;
         self.view(&outcome.state)
     }
 

@@ -202,7 +202,9 @@ pub(crate) async fn tidy(inner: Arc<Inner>) {
             () = sleep(TIDY) => {}
             () = inner.closing.cancelled() => return,
         }
-        inner.hands.rest(inner.options.hand_idle).await;
+        let schedule = inner.options.checkpoints;
+        let may = |incarnation| inner.checkpoints.may_rest(incarnation, schedule);
+        inner.hands.rest(inner.options.hand_idle, may).await;
         sweep(&inner).await;
         files::tidy(&inner).await;
         while matches!(inner.store.purge(CHUNK).await, Ok(gone) if gone > 0) {

@@ -2,11 +2,12 @@
 
 use std::{
     collections::HashMap,
+    io,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
-use outlast_hands::{Hand, Keep, ProvisionError, Provisioner, Recalled, Recipe};
+use outlast_hands::{Hand, Keep, ProvisionError, Provisioner, Recalled, Recipe, files::Packed};
 use outlast_protocol::{
     CallResult, Outcome,
     id::{EventId, IncarnationId, SessionId},
@@ -14,7 +15,9 @@ use outlast_protocol::{
 use outlast_session::{Answer, Fact, State, body::HandWanted};
 use tokio::{sync::Mutex as Turn, time::Instant};
 
-use crate::{LeaseError, calls::Job, files::Placed, metric_definitions as metrics};
+use crate::{
+    LeaseError, calls::Job, files::Placed, metric_definitions as metrics, workspace::Unmade,
+};
 
 /// The name of the hand that the standard tools use.
 const DEFAULT: &str = "default";
@@ -22,7 +25,7 @@ const DEFAULT: &str = "default";
 /// The hands of this node.
 #[derive(Debug)]
 pub(crate) struct Hands {
-    provisioner: Arc<dyn Provisioner>,
+    pub(crate) provisioner: Arc<dyn Provisioner>,
     /// One at a time makes a session's hand.
     turns: Mutex<HashMap<SessionId, Weak<Turn<()>>>>,
     used: Mutex<HashMap<IncarnationId, Instant>>,
@@ -60,13 +63,19 @@ impl Hands {
         used.insert(incarnation, Instant::now());
     }
 
-    /// Lets go of hands that nobody used for `idle`; their workspaces stay.
-    pub(crate) async fn rest(&self, idle: Duration) {
+    /// Packs the workspace of a hand.
+    pub(crate) async fn checkpoint(&self, incarnation: IncarnationId) -> io::Result<Packed> {
+        self.provisioner.checkpoint(incarnation).await
+    }
+
+    /// Lets go of hands that nobody used for `idle` and that may go; their workspaces stay.
+    pub(crate) async fn rest(&self, idle: Duration, may: impl Fn(IncarnationId) -> bool) {
         let expired: Vec<_> = {
             let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
             used.iter()
                 .filter(|(_, at)| at.elapsed() >= idle)
                 .map(|(id, _)| *id)
+                .filter(|id| may(*id))
                 .collect()
         };
         for incarnation in expired {
@@ -140,23 +149,24 @@ impl Job {
             self.inner.hands.used(hand.incarnation);
             return Ok(Ok(found));
         }
-        match self.provision(hand.incarnation, hand.predecessor).await {
-            Err(ProvisionError::Ended { incarnation }) => {
-                self.lost(incarnation, "it is not running any more".to_owned())
-                    .await?;
-                self.make(state).await
-            }
-            made => Ok(self.told(made)),
-        }
+        let lost = match self.begin_life(state, hand.incarnation).await {
+            Err(Unmade::Failed(ProvisionError::Ended { .. })) => "it is not running any more",
+            Err(Unmade::Gone(reason)) => reason,
+            made => return Ok(self.told(made)),
+        };
+        self.lost(hand.incarnation, lost.to_owned()).await?;
+        let state = self.state().await?;
+        self.make(&state).await
     }
 
     /// Makes the next incarnation; recorded before it exists, so that none is ever unknown.
     async fn make(&self, state: &State) -> Result<Result<Arc<dyn Hand>, CallResult>, LeaseError> {
         let (clock, entropy) = (&self.inner.clock, &self.inner.entropy);
         let incarnation = IncarnationId::mint(clock.now(), &**entropy);
-        let predecessor = state.hand.map(|hand| hand.incarnation);
+        let (predecessor, loss) = self.heritage(state).await;
         // Removed before it is recorded, so that a crash between the two forgets none of them.
-        let forgotten = state.dispensable_hands();
+        let mut forgotten = state.dispensable_hands();
+        forgotten.retain(|past| Some(*past) != predecessor);
         for past in &forgotten {
             self.inner.hands.reap(*past, Keep::Nothing).await;
         }
@@ -165,6 +175,7 @@ impl Job {
             incarnation,
             predecessor,
             forgotten,
+            loss,
         };
         let answer = self
             .fact(self.inner.event_id(), Fact::HandWanted(wanted))
@@ -174,12 +185,23 @@ impl Job {
                 "another hand was wanted meanwhile".to_owned(),
             ));
         }
-        let made = self.provision(incarnation, predecessor).await;
+        let state = self.state().await?;
+        let made = match self.begin_life(&state, incarnation).await {
+            Err(Unmade::Gone(reason)) => {
+                self.lost(incarnation, reason.to_owned()).await?;
+                let state = self.state().await?;
+                return Box::pin(self.make(&state)).await;
+            }
+            made => made,
+        };
+        if let Some(predecessor) = predecessor {
+            self.inner.checkpoints.forget(predecessor);
+        }
         Ok(self.told(made))
     }
 
-    /// Begins a life that is recorded.
-    async fn provision(
+    /// Has a driver begin a life.
+    pub(crate) async fn provision(
         &self,
         incarnation: IncarnationId,
         predecessor: Option<IncarnationId>,
@@ -198,10 +220,7 @@ impl Job {
     }
 
     /// Puts a failure into words for the model; the next call tries the same life again.
-    fn told(
-        &self,
-        made: Result<Arc<dyn Hand>, ProvisionError>,
-    ) -> Result<Arc<dyn Hand>, CallResult> {
+    fn told(&self, made: Result<Arc<dyn Hand>, Unmade>) -> Result<Arc<dyn Hand>, CallResult> {
         made.inspect(|hand| self.inner.hands.used(hand.incarnation()))
             .map_err(|fault| {
                 tracing::error!(session.id = %self.session, "cannot make a hand: {fault}");

@@ -19,6 +19,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     auth::Keys,
+    checkpoint::{self, Checkpoints, Schedule},
     dispatch,
     files::Publisher,
     hand::Hands,
@@ -32,7 +33,8 @@ use crate::{
 pub struct Parts {
     /// Logs and resources.
     pub store: Arc<dyn Store>,
-    /// Bytes of files.
+    /// Bytes of files, and checkpoints; where the store keeps large bodies, so that both go with a
+    /// session.
     pub blobs: Arc<dyn Blobs>,
     /// Makes hands.
     pub provisioner: Arc<dyn Provisioner>,
@@ -55,6 +57,8 @@ pub struct Options {
     pub limits: Limits,
     /// How long a hand may lie unused before it is let go; its workspace stays.
     pub hand_idle: Duration,
+    /// When workspaces are brought into blobs.
+    pub checkpoints: Schedule,
     /// List price of one hour of running, in nano-dollars.
     pub hour_price: u64,
     /// Bytes of one file.
@@ -75,6 +79,7 @@ pub(crate) struct Inner {
     pub(crate) process: ProcessId,
     pub(crate) hands: Hands,
     pub(crate) publisher: Publisher,
+    pub(crate) checkpoints: Checkpoints,
     pub(crate) keys: Keys,
     pub(crate) previews: Bus,
     pub(crate) signals: Signals,
@@ -110,6 +115,7 @@ impl Kernel {
         let inner = Arc::new(Inner {
             hands: Hands::new(provisioner),
             publisher: Publisher::default(),
+            checkpoints: Checkpoints::new(),
             keys: Keys::default(),
             previews: Bus::default(),
             signals: Signals::default(),
@@ -128,6 +134,8 @@ impl Kernel {
         });
         inner.tasks.spawn(dispatch::wake(inner.clone()));
         inner.tasks.spawn(dispatch::tidy(inner.clone()));
+        inner.tasks.spawn(checkpoint::watch(inner.clone()));
+        inner.tasks.spawn(checkpoint::sweep(inner.clone()));
         Ok((Self(inner), Claims::new(receiver)))
     }
 

@@ -9,6 +9,7 @@
 
 mod auth;
 mod calls;
+mod checkpoint;
 mod clients;
 mod dispatch;
 mod error;
@@ -23,7 +24,9 @@ mod metric_definitions;
 mod preview;
 mod signal;
 mod tools;
+mod workspace;
 
+pub use checkpoint::Schedule;
 pub use error::LeaseError;
 pub use events::{Cursor, EventPage, EventQuery};
 pub use files::{Attached, Received, shown};

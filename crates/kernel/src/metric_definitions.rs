@@ -8,5 +8,11 @@ pub(crate) const CALLS: &str = "outlast_kernel_calls_total";
 pub(crate) const PROVISION: &str = "outlast_kernel_provision_seconds";
 /// Hands that were lost.
 pub(crate) const HANDS_LOST: &str = "outlast_kernel_hands_lost_total";
+/// Attempts at a checkpoint, by how they ended.
+pub(crate) const CHECKPOINTS: &str = "outlast_kernel_checkpoints_total";
+/// Seconds from beginning a checkpoint to its record.
+pub(crate) const CHECKPOINT: &str = "outlast_kernel_checkpoint_seconds";
+/// Bytes of checkpoints that were stored.
+pub(crate) const CHECKPOINT_BYTES: &str = "outlast_kernel_checkpoint_bytes_total";
 /// Turns that were given up because no brain got on with them.
 pub(crate) const GIVEN_UP: &str = "outlast_kernel_turns_given_up_total";

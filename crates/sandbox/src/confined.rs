@@ -11,7 +11,11 @@ use rustix::process::{
     waitid,
 };
 
-use crate::{Pressure, cgroup::Group, spawner::Spawner};
+use crate::{
+    Frozen, Pressure,
+    cgroup::{Freezer, Group},
+    spawner::Spawner,
+};
 
 /// How PID 1 ended, and everything in the sandbox with it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -67,6 +71,32 @@ impl Confined {
     pub fn kill(&self) {
         // Fails only for a process that is already gone.
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
+        // What stands still in a group of version 1 dies when it goes on.
+        if let Some(freezer) = self.group.freezer() {
+            drop(freezer.thaw());
+        }
+    }
+
+    /// Stops everything inside at one moment, until the guard is dropped. Blocks.
+    ///
+    /// What its own user had stopped before stays stopped. One guard at a time.
+    ///
+    /// # Errors
+    ///
+    /// If something inside does not stop; it goes on then. If the sandbox has ended.
+    pub fn freeze(self: &Arc<Self>) -> io::Result<Frozen> {
+        Frozen::new(self)
+    }
+
+    /// Returns what stops everything inside, apart from signals.
+    pub(crate) const fn freezer(&self) -> Option<&Freezer> {
+        self.group.freezer()
+    }
+
+    /// Tells whether PID 1 has not ended.
+    pub(crate) fn is_there(&self) -> bool {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        matches!(waitid(WaitId::PidFd(self.process.as_fd()), look), Ok(None))
     }
 
     /// Waits until nothing of it runs any more. Blocks.

@@ -79,6 +79,37 @@ impl Ids {
         }
     }
 
+    /// Returns the uid and gid that the owner of a host file has inside.
+    pub const fn seen(&self, uid: u32, gid: u32) -> (u32, u32) {
+        match self.mode {
+            Mode::Privileged => (
+                if uid == self.init_uid { INIT } else { COMMAND },
+                if gid == self.init_gid { INIT } else { COMMAND },
+            ),
+            Mode::Rootless => (COMMAND, COMMAND),
+        }
+    }
+
+    /// Returns the host's uid and gid for a file that has these inside; `None` where all files are
+    /// this user's anyway.
+    pub const fn owners(&self, uid: u32, gid: u32) -> Option<(u32, u32)> {
+        match self.mode {
+            Mode::Privileged => Some((
+                if uid == INIT {
+                    self.init_uid
+                } else {
+                    self.command_uid
+                },
+                if gid == INIT {
+                    self.init_gid
+                } else {
+                    self.command_gid
+                },
+            )),
+            Mode::Rootless => None,
+        }
+    }
+
     /// Gives the ids to the user namespace that `pid` has just made.
     pub(crate) fn write_maps(&self, pid: Pid) -> io::Result<()> {
         let proc = Path::new("/proc").join(pid.as_raw_nonzero().to_string());

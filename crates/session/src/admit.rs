@@ -40,7 +40,8 @@ pub fn admit(
             | Proposal::Delete(_)
             | Proposal::Claim { .. }
             | Proposal::Brain { .. }
-            | Proposal::Keyed { .. } => Err(Refusal::Illegal("the session does not exist")),
+            | Proposal::Keyed { .. }
+            | Proposal::Checkpoint(_) => Err(Refusal::Illegal("the session does not exist")),
         };
     };
     let desk = Desk::new(state.clone(), origin(proposal), context);
@@ -67,6 +68,7 @@ pub fn admit(
             key,
             fact,
         } => keyed::propose(desk, *thread, *epoch, *key, fact),
+        Proposal::Checkpoint(new) => checkpoint(desk, new),
     }
 }
 
@@ -80,7 +82,7 @@ fn origin(proposal: &Proposal) -> Origin {
         | Proposal::Unmount { by, .. }
         | Proposal::Archive(by)
         | Proposal::Delete(by) => Origin::Client(*by),
-        Proposal::Claim { .. } => Origin::Server,
+        Proposal::Claim { .. } | Proposal::Checkpoint(_) => Origin::Server,
         Proposal::Brain { fence, .. } => Origin::Brain {
             epoch: fence.epoch,
             seq: fence.seq,
@@ -100,6 +102,20 @@ fn create(new: &Create, context: &mut Context<'_>) -> Result<Decision, Refusal> 
     desk.note(0, crate::Kind::Created, &created)?;
     send::accept(&mut desk, &new.inputs, "initial_events")?;
     claim::with(&mut desk, new.claim)?;
+    Ok(desk.done(Answer::Appended))
+}
+
+/// Names a checkpoint, if it is of the newest life and newer than the one that is known.
+fn checkpoint(mut desk: Desk<'_, '_>, new: &body::Checkpointed) -> Result<Decision, Refusal> {
+    let state = &desk.state;
+    let hand = state.hand;
+    let current = hand.is_some_and(|hand| hand.incarnation == new.incarnation);
+    let known = state.checkpoint.as_ref();
+    let newer = known.is_none_or(|known| known.at < new.at);
+    if !current || !newer || close::refuse_ended(state).is_err() {
+        return Ok(desk.done(Answer::Nothing));
+    }
+    desk.note(0, crate::Kind::Checkpointed, new)?;
     Ok(desk.done(Answer::Appended))
 }
 

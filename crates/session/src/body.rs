@@ -193,6 +193,43 @@ pub struct HandWanted {
     /// Lives of which nothing is left and nothing will be asked any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forgotten: Vec<IncarnationId>,
+    /// What of the workspace the life before takes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+}
+
+/// What of a workspace is lost with a hand.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// All of it.
+    Everything,
+    /// What was written after the moment of the newest checkpoint.
+    Since(Micros),
+}
+
+/// Body of `x.checkpointed`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Checkpointed {
+    /// Whose workspace it is.
+    pub incarnation: IncarnationId,
+    /// The key of the blob.
+    pub blob: String,
+    /// What it comes to.
+    pub sum: Sum,
+    /// What was written before this moment is in it.
+    pub at: Micros,
+}
+
+/// What the blob of a checkpoint comes to.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Sum {
+    /// Files, folders and links.
+    pub entries: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// BLAKE3 of them, in hex.
+    pub digest: String,
 }
 
 /// Body of `x.hand_lost`.

@@ -65,6 +65,7 @@ fn apply(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
         Kind::ArrivedToolResult => calls::held(state, entry),
         Kind::AgentToolResult => calls::told(state, entry),
         Kind::HandWanted | Kind::HandLost => calls::hand(state, entry),
+        Kind::Checkpointed => calls::checkpointed(state, entry),
         Kind::Claimed | Kind::Released => turns::lease(state, entry),
         Kind::RequestStart => turns::started(state, entry),
         Kind::RequestEnded => turns::ended(state, entry),

@@ -110,6 +110,8 @@ kinds! {
     HandWanted = "x.hand_wanted",
     /// An incarnation is gone.
     HandLost = "x.hand_lost",
+    /// A hand's workspace lies in a blob, as it was at a moment.
+    Checkpointed = "x.checkpointed",
     /// Which harness and context strategy the session runs with.
     Pinned = "x.pinned",
     /// The system prompt and tool list that requests begin with.

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     Json, Kind,
-    body::{Config, Mounted, Pinned, RequestEnded},
+    body::{Checkpointed, Config, Mounted, Pinned, RequestEnded},
 };
 
 /// A wish to append to a session's log.
@@ -67,6 +67,9 @@ pub enum Proposal {
         /// What happened.
         fact: Fact,
     },
+    /// Name the newest checkpoint of the hand's workspace. Taken while no brain works too, so no
+    /// lease is asked for.
+    Checkpoint(Checkpointed),
 }
 
 /// A new session.

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Kind,
-    body::{Config, Tokens},
+    body::{Checkpointed, Config, Loss, Tokens},
 };
 
 /// The shape of a stored [`State`]; another number is folded again from the log.
-pub const STATE_VERSION: u16 = 3;
+pub const STATE_VERSION: u16 = 4;
 
 /// Appends of one lease whose outcome can be asked for again.
 pub const RECENT: usize = 8;
@@ -42,6 +42,8 @@ pub struct State {
     pub hand: Option<Hand>,
     /// Lives before the default hand's that may have left something.
     pub past_hands: Vec<IncarnationId>,
+    /// The newest checkpoint of its workspace.
+    pub checkpoint: Option<Checkpointed>,
     /// What all threads used.
     pub usage: Usage,
     /// Time spent running.
@@ -221,6 +223,10 @@ pub struct Hand {
     pub predecessor: Option<IncarnationId>,
     /// Whether that life is over.
     pub lost: bool,
+    /// Whether a call was about to be handed to it, which is after it began.
+    pub begun: bool,
+    /// What of the workspace it came without, until the model was told.
+    pub loss: Option<Loss>,
 }
 
 /// Sums over model requests.
@@ -370,6 +376,7 @@ impl State {
             threads: Vec::new(),
             hand: None,
             past_hands: Vec::new(),
+            checkpoint: None,
             usage: Usage::default(),
             active: Active::default(),
             archived_at: None,

@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use outlast_api::Api;
 use outlast_hands::{Limits, fake::Fakes};
-use outlast_kernel::{Claims, Kernel, Lease, Options, Parts};
+use outlast_kernel::{Claims, Kernel, Lease, Options, Parts, Schedule};
 use outlast_protocol::{
     agent::Effort,
     facts::{ModelFacts, Models},
@@ -144,6 +144,7 @@ impl Bench {
             attempts: 3,
             limits: Limits::default(),
             hand_idle: Duration::from_secs(600),
+            checkpoints: Schedule::NEVER,
             hour_price: 80_000_000,
             file_bytes: 1 << 20,
         };

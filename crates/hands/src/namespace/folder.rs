@@ -1,7 +1,8 @@
 //! The files of an incarnation on the host.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
@@ -13,6 +14,9 @@ use crate::Keep;
 
 /// What all sandboxes share; no incarnation has such a name.
 const SHARED: &str = "shared";
+
+/// Where a layer is unpacked; only a whole one gets the name that is looked for.
+const STAGE: &str = "restoring";
 
 /// The folder of folders.
 #[derive(Clone, Debug)]
@@ -99,9 +103,36 @@ impl Folder {
         self.path.join("uploads.d")
     }
 
+    /// Returns the folder itself.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Returns the writable layer.
     pub(super) fn layer(&self) -> PathBuf {
         self.tree().join("upper")
+    }
+
+    /// Tells whether there is a writable layer.
+    pub(super) fn has_layer(&self) -> bool {
+        self.layer().exists()
+    }
+
+    /// Has a layer made aside and puts it in its place, durably, instead of one that is there.
+    pub(super) fn lay_layer(&self, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+        let stage = self.path.join(STAGE);
+        remove_tree(&stage)?;
+        fs::DirBuilder::new().mode(0o700).create(&stage)?;
+        let made = make(&stage.join("upper")).and_then(|()| {
+            rustix::fs::syncfs(File::open(&stage)?)?;
+            remove_tree(&self.tree())?;
+            fs::rename(&stage, self.tree())
+        });
+        if made.is_err() {
+            // What went wrong is told; what is left here is removed by the next attempt.
+            drop(remove_tree(&stage));
+        }
+        made
     }
 
     /// Returns whether a sandbox ran for this incarnation.

@@ -12,7 +12,7 @@ use outlast_protocol::{
     CallResult, Outcome,
     id::{EventId, IncarnationId},
 };
-use outlast_sandbox::{Confined, Pressure};
+use outlast_sandbox::{Confined, Frozen, Pressure};
 use serde_json::value::RawValue;
 use tokio::{
     sync::{mpsc, watch},
@@ -113,6 +113,11 @@ impl NamespaceHand {
     /// Returns whether the sandbox is gone.
     pub(super) fn is_lost(&self) -> bool {
         self.state().lost.is_some()
+    }
+
+    /// Stops everything inside, until the guard is dropped. Blocks.
+    pub(super) fn freeze(&self) -> io::Result<Frozen> {
+        self.confined.freeze()
     }
 
     /// Kills everything inside and waits until it is gone.

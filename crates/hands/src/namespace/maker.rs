@@ -4,7 +4,7 @@ use std::{os::unix::net::UnixStream, sync::Arc, time::Duration};
 
 use outlast_init::frame::{FromInit, Settings, ToInit, User, VERSION};
 use outlast_protocol::id::IncarnationId;
-use outlast_sandbox::{Cgroups, Confined, Image, Launcher, Mode, Shown, Spec, Verdict};
+use outlast_sandbox::{Cgroups, Confined, Ids, Image, Launcher, Mode, Shown, Spec, Verdict};
 use tokio::{
     task::spawn_blocking,
     time::{Instant, timeout},
@@ -61,6 +61,11 @@ impl Maker {
     /// Tells what this host can isolate.
     pub(super) fn verdict(&self) -> &Verdict {
         self.launcher.verdict()
+    }
+
+    /// Returns the ids that sandboxes run as.
+    pub(super) fn ids(&self) -> &Ids {
+        self.launcher.ids()
     }
 
     /// Removes control groups that a dead server left.

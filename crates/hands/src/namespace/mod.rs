@@ -3,9 +3,11 @@
 //! A sandbox is a child of this process and dies with it. Its writable layer and its journal are
 //! host files of the incarnation, which nothing inside can see, and outlive it.
 
+mod checkpoint;
 mod folder;
 mod hand;
 mod journal;
+mod layer;
 mod link;
 mod maker;
 mod outputs;
@@ -24,7 +26,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     Hand, Keep, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
-    files::{Published, Reader, Upload},
+    files::{Packed, Published, Reader, Upload},
 };
 use folder::{Folder, Folders};
 use hand::NamespaceHand;
@@ -59,6 +61,7 @@ struct Node {
     folders: Folders,
     maker: Maker,
     slots: Slots,
+    turns: checkpoint::Turns,
     tasks: TaskTracker,
 }
 
@@ -90,6 +93,7 @@ impl Namespaces {
                 folders,
                 maker,
                 slots: Slots::default(),
+                turns: checkpoint::Turns::default(),
                 tasks,
             }),
         })
@@ -266,5 +270,20 @@ impl Provisioner for Namespaces {
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    async fn holds(&self, incarnation: IncarnationId) -> bool {
+        let folder = self.node.folders.of(incarnation);
+        spawn_blocking(move || folder.has_layer())
+            .await
+            .unwrap_or(false)
+    }
+
+    async fn checkpoint(&self, incarnation: IncarnationId) -> io::Result<Packed> {
+        self.node.checkpoint(incarnation).await
+    }
+
+    async fn restore(&self, incarnation: IncarnationId, packed: Packed) -> io::Result<()> {
+        self.node.restore(incarnation, packed).await
     }
 }

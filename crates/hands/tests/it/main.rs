@@ -11,6 +11,7 @@
 
 mod alone;
 mod bash;
+mod checkpoints;
 mod drivers;
 mod escapes;
 mod files;

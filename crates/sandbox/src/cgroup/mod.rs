@@ -4,6 +4,7 @@
 //! service manager's bounds on the server bound its sandboxes too.
 
 mod find;
+mod freeze;
 mod v1;
 mod v2;
 
@@ -19,6 +20,8 @@ use rustix::{
     thread::{Timespec, nanosleep},
     time::{ClockId, clock_gettime},
 };
+
+pub(crate) use freeze::Freezer;
 
 use crate::{Cgroups, Limits};
 
@@ -96,16 +99,11 @@ impl Controllers {
     /// Removes what a dead server left of the group `name`.
     pub(crate) fn remove_leftover(&self, name: &str) {
         let name = format!("{PREFIX}{name}");
-        let folders = self
-            .parents()
-            .iter()
-            .map(|parent| parent.join(&name))
-            .collect();
-        Group {
-            folders,
-            ..Group::default()
+        for parent in self.parents() {
+            let folder = parent.join(&name);
+            release(&folder);
+            remove(&folder);
         }
-        .remove();
     }
 
     /// Returns the folders that groups are made in.
@@ -120,6 +118,8 @@ impl Controllers {
 
 /// Removes groups whose server died without removing them: empty, and not of this minute, since
 /// another server may just have made one for a process that is not in it yet.
+///
+/// A server that died while a sandbox stood still left one that cannot die: it is let go first.
 fn sweep(parent: &Path) {
     let now = clock_gettime(ClockId::Realtime).tv_sec;
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
@@ -127,10 +127,47 @@ fn sweep(parent: &Path) {
         let old = entry
             .metadata()
             .is_ok_and(|metadata| metadata.ctime() + 60 < now);
-        if ours && old {
+        if ours && is_doomed(&entry.path()) {
+            release(&entry.path());
+            remove(&entry.path());
+        } else if ours && old {
             // Fails for a group in use, which is why it is tried.
             drop(fs::remove_dir(entry.path()));
         }
+    }
+}
+
+/// Tells whether a process of a group was killed and cannot die, because the group stands still.
+///
+/// One whose server lives is not taken for such: nobody has killed it.
+fn is_doomed(folder: &Path) -> bool {
+    let members = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    members.lines().any(|pid| {
+        let status = fs::read_to_string(Path::new("/proc").join(pid).join("status"));
+        status.is_ok_and(|status| is_killed(&status))
+    })
+}
+
+/// Tells whether SIGKILL waits for a process, by its `status` file.
+fn is_killed(status: &str) -> bool {
+    let waits = |line: &str| {
+        let set = ["SigPnd:", "ShdPnd:"]
+            .iter()
+            .find_map(|name| line.strip_prefix(name))?;
+        let set = u64::from_str_radix(set.trim(), 16).ok()?;
+        Some(set & (1 << (libc::SIGKILL - 1)) != 0)
+    };
+    status.lines().filter_map(waits).any(|killed| killed)
+}
+
+/// Lets what stands still in a group go on, if anything can stand still there.
+fn release(folder: &Path) {
+    for freezer in [
+        Freezer::V1(folder.to_owned()),
+        Freezer::V2(folder.to_owned()),
+    ] {
+        // Only one of the two files is there, if any.
+        drop(freezer.thaw());
     }
 }
 
@@ -138,6 +175,8 @@ fn sweep(parent: &Path) {
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     folders: Vec<PathBuf>,
+    /// What stops everything in it.
+    freezer: Option<Freezer>,
     /// The file with a line `oom_kill N`.
     oom: Option<PathBuf>,
     /// The file with a line `max N`.
@@ -166,6 +205,11 @@ impl Group {
         }
     }
 
+    /// Returns what stops everything in it, if something can.
+    pub(crate) const fn freezer(&self) -> Option<&Freezer> {
+        self.freezer.as_ref()
+    }
+
     /// Removes the groups; their processes must be dead or dying.
     pub(crate) fn remove(&self) {
         for folder in &self.folders {
@@ -188,16 +232,22 @@ pub(crate) fn trial() -> String {
 
 /// Removes one group, waiting a little for the kernel to let go of the last process.
 fn remove(folder: &Path) {
+    for _ in 0..500 {
+        match fs::remove_dir(folder) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => pause(),
+            Ok(()) | Err(_) => return,
+        }
+    }
+}
+
+/// Waits two milliseconds.
+pub(crate) fn pause() {
     let pause = Timespec {
         tv_sec: 0,
         tv_nsec: 2_000_000,
     };
-    for _ in 0..500 {
-        match fs::remove_dir(folder) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => drop(nanosleep(&pause)),
-            Ok(()) | Err(_) => return,
-        }
-    }
+    // Woken early it looks early.
+    let _ = nanosleep(&pause);
 }
 
 /// Reads the number behind `key` in a file of keys and numbers.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Group, find::Host, make};
+use super::{Freezer, Group, find::Host, make};
 use crate::Limits;
 
 /// The period of the processor quota, in microseconds.
@@ -21,15 +21,16 @@ impl Hierarchies {
     /// Returns the hierarchies in which a group can be made; memory and pids must be among them.
     pub(super) fn usable(host: &Host) -> Result<Self, String> {
         let mut found = Vec::new();
-        for name in ["memory", "pids", "cpu"] {
+        for name in ["memory", "pids", "cpu", "freezer"] {
             let tried = host
                 .v1(name)
                 .ok_or_else(|| "not mounted".to_owned())
                 .and_then(|folder| attempt(folder).map_err(|error| error.to_string()));
             match tried {
                 Ok(folder) => found.push((name, folder)),
-                // Without a processor quota a sandbox can only be slow to others.
-                Err(_) if name == "cpu" => {}
+                // Without a processor quota a sandbox can only be slow to others, and without a freezer
+                // its processes are stopped by signals.
+                Err(_) if matches!(name, "cpu" | "freezer") => {}
                 Err(reason) => return Err(format!("{name}: {reason}")),
             }
         }
@@ -65,6 +66,7 @@ impl Hierarchies {
             match *controller {
                 "memory" => group.oom = Some(folder.join("memory.oom_control")),
                 "pids" => group.pids = Some(folder.join("pids.events")),
+                "freezer" => group.freezer = Some(Freezer::V1(folder.clone())),
                 _ => {}
             }
             group.folders.push(folder);
@@ -98,6 +100,7 @@ fn bound(controller: &str, folder: &Path, limits: &Limits) -> io::Result<()> {
             folder.join("pids.max"),
             super::most_pids(limits).to_string(),
         ),
+        "freezer" => Ok(()),
         _ => {
             fs::write(folder.join("cpu.cfs_period_us"), PERIOD.to_string())?;
             let quota = u64::from(limits.cpu_millis) * PERIOD / 1000;

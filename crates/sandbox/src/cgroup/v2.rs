@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Group, find::Host, make};
+use super::{Freezer, Group, find::Host, make};
 use crate::Limits;
 
 /// The controllers that bound a sandbox.
@@ -69,6 +69,7 @@ impl Parent {
         let group = Group {
             oom: Some(folder.join("memory.events")),
             pids: Some(folder.join("pids.events")),
+            freezer: Some(Freezer::V2(folder.clone())),
             folders: vec![folder.clone()],
         };
         make(&folder)?;

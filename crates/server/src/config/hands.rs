@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outlast_hands::Limits;
+use outlast_kernel::Schedule;
 use serde::{Deserialize, Serialize};
 
 use super::{Impossible, within};
@@ -23,6 +24,10 @@ pub struct Hands {
     pub output_kib: usize,
     /// How long one may lie unused before it is let go.
     pub idle_seconds: u64,
+    /// How long a session must have been quiet before its workspace is brought into a blob.
+    pub checkpoint_idle_seconds: u64,
+    /// How long a turn goes on before that happens between two calls.
+    pub checkpoint_seconds: u64,
 }
 
 impl Default for Hands {
@@ -35,6 +40,8 @@ impl Default for Hands {
             call_seconds: limits.call.as_secs(),
             output_kib: limits.output_bytes >> 10,
             idle_seconds: 900,
+            checkpoint_idle_seconds: 10,
+            checkpoint_seconds: 300,
         }
     }
 }
@@ -46,7 +53,17 @@ impl Hands {
         within("hands.cpus", self.cpus, 0.01..=4_096.0)?;
         within("hands.call_seconds", self.call_seconds, 1..=604_800)?;
         within("hands.output_kib", self.output_kib, 1..=102_400)?;
-        within("hands.idle_seconds", self.idle_seconds, 1..=31_536_000)
+        within("hands.idle_seconds", self.idle_seconds, 1..=31_536_000)?;
+        within(
+            "hands.checkpoint_idle_seconds",
+            self.checkpoint_idle_seconds,
+            0..=31_536_000,
+        )?;
+        within(
+            "hands.checkpoint_seconds",
+            self.checkpoint_seconds,
+            0..=31_536_000,
+        )
     }
 
     /// Returns the bounds as a driver takes them.
@@ -63,6 +80,15 @@ impl Hands {
             call: Duration::from_secs(self.call_seconds),
             output_bytes: self.output_kib << 10,
             ..Limits::default()
+        }
+    }
+
+    /// Returns when workspaces are brought into blobs.
+    pub fn checkpoints(&self) -> Schedule {
+        let seconds = |seconds| (seconds > 0).then(|| Duration::from_secs(seconds));
+        Schedule {
+            at_rest: seconds(self.checkpoint_idle_seconds),
+            within_turns: seconds(self.checkpoint_seconds),
         }
     }
 

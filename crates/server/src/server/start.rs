@@ -244,6 +244,7 @@ async fn kernel(
             attempts: config.kernel.attempts,
             limits: config.hands.limits(),
             hand_idle: config.hands.idle(),
+            checkpoints: config.hands.checkpoints(),
             hour_price: config.prices.hour(),
             file_bytes: config.files.largest(),
         },

@@ -86,6 +86,9 @@ pub(super) fn answered(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldE
 pub(super) fn intended(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
     let intended: body::Intended = entry.read()?;
     find(state, entry, intended.call)?.phase = Phase::Intended(intended.hand);
+    if let Some(hand) = &mut state.hand {
+        hand.begun |= hand.incarnation == intended.hand;
+    }
     Ok(())
 }
 
@@ -128,6 +131,8 @@ pub(super) fn hand(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError
             incarnation: wanted.incarnation,
             predecessor: wanted.predecessor,
             lost: false,
+            begun: false,
+            loss: wanted.loss,
         });
         return Ok(());
     }
@@ -142,7 +147,16 @@ pub(super) fn hand(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError
     Ok(())
 }
 
+/// A workspace is in a blob.
+pub(super) fn checkpointed(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    state.checkpoint = Some(entry.read()?);
+    Ok(())
+}
+
 /// Settles a call, the first time only.
+///
+/// The result of a call that ran in a hand says what the hand came without; one that was cut off has
+/// the same words whatever happened.
 fn settle(
     state: &mut State,
     entry: &Entry<'_>,
@@ -150,8 +164,15 @@ fn settle(
     outcome: outlast_protocol::Outcome,
 ) -> Result<(), FoldError> {
     let call = find(state, entry, id)?;
-    if !matches!(call.phase, Phase::Settled(_)) {
+    let before = call.phase;
+    if !matches!(before, Phase::Settled(_)) {
         call.phase = Phase::Settled(outcome);
+    }
+    if let Some(hand) = &mut state.hand
+        && before == Phase::Intended(hand.incarnation)
+        && outcome != outlast_protocol::Outcome::Interrupted
+    {
+        hand.loss = None;
     }
     entry.thread(state)?.attempts = 0;
     Ok(())

@@ -102,6 +102,9 @@ impl Chaos {
                 Ok(Answer::Nothing)
             }
             Op::Update(agent) => update(world, *agent),
+            Op::Checkpoint(hand, at) => {
+                world.propose(&Proposal::Checkpoint(parts::checkpoint(*hand, *at)))
+            }
             Op::Archive => world.propose(&Proposal::Archive(parts::client())),
             Op::Delete => world.propose(&Proposal::Delete(parts::client())),
         }

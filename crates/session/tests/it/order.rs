@@ -140,6 +140,7 @@ fn facts_of_a_stale_epoch_are_refused() {
         incarnation,
         predecessor: None,
         forgotten: Vec::new(),
+        loss: None,
     };
     let lost = HandLost {
         incarnation,
@@ -173,6 +174,7 @@ fn a_hand_is_wanted_once_until_it_is_lost() {
             incarnation: parts::hand(number),
             predecessor: None,
             forgotten: Vec::new(),
+            loss: None,
         })
     };
     let lose = |number| {
@@ -197,4 +199,81 @@ fn a_hand_is_wanted_once_until_it_is_lost() {
     );
     assert_eq!(fact(want(2)), Answer::Appended);
     assert_eq!(world.state().hand.unwrap().incarnation, parts::hand(2));
+}
+
+#[test]
+fn the_newest_checkpoint_of_the_newest_hand_is_known() {
+    use outlast_session::{
+        Fact, Proposal,
+        body::{HandLost, HandWanted},
+    };
+    let mut world = working();
+    let take = |world: &mut World, number, at| {
+        world.propose(&Proposal::Checkpoint(parts::checkpoint(number, at)))
+    };
+    let want = |world: &mut World, number| {
+        let wanted = HandWanted {
+            name: "default".to_owned(),
+            incarnation: parts::hand(number),
+            predecessor: None,
+            forgotten: Vec::new(),
+            loss: None,
+        };
+        let key = world.named("key");
+        world.try_fact(1, key, Fact::HandWanted(wanted)).unwrap()
+    };
+    assert_eq!(take(&mut world, 1, 5), Ok(Answer::Nothing), "no hand");
+    assert_eq!(want(&mut world, 1), Answer::Appended);
+    assert_eq!(take(&mut world, 1, 5), Ok(Answer::Appended));
+    assert_eq!(take(&mut world, 1, 5), Ok(Answer::Nothing), "a repeat");
+    assert_eq!(take(&mut world, 1, 4), Ok(Answer::Nothing), "an older one");
+    assert_eq!(take(&mut world, 2, 9), Ok(Answer::Nothing), "another hand");
+    let (incarnation, reason) = (parts::hand(1), "gone".to_owned());
+    let lost = HandLost {
+        incarnation,
+        reason,
+    };
+    let key = world.named("key");
+    world.try_fact(1, key, Fact::HandLost(lost)).unwrap();
+    assert_eq!(
+        take(&mut world, 1, 6),
+        Ok(Answer::Appended),
+        "of what a lost one left"
+    );
+    assert_eq!(want(&mut world, 2), Answer::Appended);
+    assert_eq!(take(&mut world, 1, 9), Ok(Answer::Nothing), "of an old one");
+    let known = world.state().checkpoint.as_ref();
+    assert_eq!(known, Some(&parts::checkpoint(1, 6)), "it stays known");
+}
+
+#[test]
+fn a_loss_is_told_by_the_first_result_of_the_new_hand() {
+    use outlast_session::{
+        Fact,
+        body::{HandWanted, Loss},
+    };
+    let mut world = working();
+    world.calls("r1", &[("a", "bash", false), ("b", "bash", false)]);
+    let loss = Some(Loss::Everything);
+    let incarnation = parts::hand(1);
+    let wanted = HandWanted {
+        name: "default".to_owned(),
+        incarnation,
+        predecessor: None,
+        forgotten: Vec::new(),
+        loss,
+    };
+    let key = world.named("key");
+    world.try_fact(1, key, Fact::HandWanted(wanted)).unwrap();
+    let hand = |world: &World| world.state().hand.unwrap();
+    assert_eq!((hand(&world).begun, hand(&world).loss), (false, loss));
+    let (a, b) = (world.id("a"), world.id("b"));
+    let settled = world.settled(b);
+    world.try_fact(1, b, settled).unwrap();
+    assert_eq!(hand(&world).loss, loss, "it did not run there");
+    world.try_fact(1, a, Fact::Intended(incarnation)).unwrap();
+    assert_eq!((hand(&world).begun, hand(&world).loss), (true, loss));
+    let settled = world.settled(a);
+    world.try_fact(1, a, settled).unwrap();
+    assert_eq!(hand(&world).loss, None);
 }

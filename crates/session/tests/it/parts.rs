@@ -9,7 +9,7 @@ use outlast_protocol::{
 };
 use outlast_session::{
     Act, Ids, Input, Json,
-    body::{Config, Tokens},
+    body::{Checkpointed, Config, Sum, Tokens},
 };
 use serde_json::{json, value::to_raw_value};
 
@@ -43,6 +43,20 @@ pub(crate) fn process(number: u64) -> ProcessId {
 
 pub(crate) fn hand(number: u64) -> IncarnationId {
     IncarnationId::mint(moment(number), &Zeros)
+}
+
+/// A checkpoint of a hand, by its moment.
+pub(crate) fn checkpoint(number: u64, at: i64) -> Checkpointed {
+    Checkpointed {
+        incarnation: hand(number),
+        blob: format!("sessions/x/checkpoints/{number}-{at}"),
+        sum: Sum {
+            entries: 1,
+            bytes: 2,
+            digest: "0".repeat(64),
+        },
+        at: Micros(at),
+    }
 }
 
 pub(crate) fn client() -> ApiKeyId {

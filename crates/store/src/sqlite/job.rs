@@ -152,7 +152,8 @@ pub(super) fn bodies(proposal: &Proposal) -> Vec<&Json> {
         | Proposal::Unmount { .. }
         | Proposal::Archive(_)
         | Proposal::Delete(_)
-        | Proposal::Claim { .. } => Vec::new(),
+        | Proposal::Claim { .. }
+        | Proposal::Checkpoint(_) => Vec::new(),
     }
 }
 

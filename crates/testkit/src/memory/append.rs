@@ -98,7 +98,8 @@ impl Inner {
             | Proposal::Delete(_)
             | Proposal::Claim { .. }
             | Proposal::Brain { .. }
-            | Proposal::Keyed { .. } => self.live(id).map(|_| ()).ok_or(missing),
+            | Proposal::Keyed { .. }
+            | Proposal::Checkpoint(_) => self.live(id).map(|_| ()).ok_or(missing),
         }
     }
 

@@ -18,7 +18,7 @@ use outlast_hands::{
     fake::{Asked, Fakes, Reply},
 };
 use outlast_harness::{Options as Loop, Retries, Worker};
-use outlast_kernel::{Kernel, Options, Parts};
+use outlast_kernel::{Kernel, Options, Parts, Schedule};
 use outlast_model::{Facts, Scripted};
 use outlast_protocol::{
     CallResult, Micros,
@@ -29,6 +29,7 @@ use outlast_protocol::{
 use outlast_session::{Kind, Proposal, Record, Status, body::Config};
 use outlast_store::{Resources as _, Slice};
 use outlast_testkit::{
+    blobs::Memory as Blobs,
     faulty::{Fault, Faulty},
     memory::Memory,
     random::Seeded,
@@ -45,6 +46,9 @@ pub(crate) struct World {
     clock: Arc<RuntimeClock>,
     pub(crate) entropy: Arc<Seeded>,
     pub(crate) hands: Fakes,
+    pub(crate) blobs: Arc<Blobs>,
+    /// Never, unless a test says otherwise: timers make no log the same twice.
+    pub(crate) schedule: Schedule,
     scripted: Arc<Scripted>,
     key: ApiKeyId,
     config: Config,
@@ -96,6 +100,8 @@ impl World {
             clock,
             entropy,
             hands,
+            blobs: Arc::default(),
+            schedule: Schedule::NEVER,
             scripted,
             key,
             config,
@@ -124,8 +130,8 @@ impl World {
         ));
         let parts = Parts {
             store: Arc::new(store),
-            blobs: Arc::new(outlast_testkit::blobs::Memory::default()),
             provisioner: Arc::new(self.hands.clone()),
+            blobs: self.blobs.clone(),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
             options: Options {
@@ -133,6 +139,7 @@ impl World {
                 attempts: 50,
                 limits: Limits::default(),
                 hand_idle: Duration::from_secs(86_400),
+                checkpoints: self.schedule,
                 hour_price: 0,
                 file_bytes: 1 << 20,
             },

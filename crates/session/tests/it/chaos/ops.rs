@@ -64,6 +64,7 @@ pub(crate) enum Op {
     Claim(u64, bool),
     Wait(u64),
     Update(bool),
+    Checkpoint(u64, i64),
     Archive,
     Delete,
 }
@@ -128,6 +129,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         60 => any::<bool>().prop_map(|claim| Op::Send(vec![Word::Message, Word::System], claim)),
         30 => (0..3_u64).prop_map(Op::Wait),
         15 => any::<bool>().prop_map(Op::Update),
+        20 => (1..3_u64, 0..50_i64).prop_map(|(hand, at)| Op::Checkpoint(hand, at)),
         2 => Just(Op::Brain(0, Place::Next, Say::Terminal)),
         4 => Just(Op::Archive),
         4 => Just(Op::Delete),

@@ -119,6 +119,7 @@ pub(super) fn kernel_says(
                 incarnation,
                 predecessor: None,
                 forgotten: Vec::new(),
+                loss: None,
             };
             (world.named("key"), Fact::HandWanted(wanted))
         }

@@ -45,7 +45,8 @@ impl Pass<'_> {
             | Proposal::Delete(_)
             | Proposal::Claim { .. }
             | Proposal::Brain { .. }
-            | Proposal::Keyed { .. } => self.alive(session, head),
+            | Proposal::Keyed { .. }
+            | Proposal::Checkpoint(_) => self.alive(session, head),
         }
     }
 

@@ -1,0 +1,173 @@
+//! Checkpoints of writable layers: taken of living and of dead incarnations, laid for new ones.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use outlast_protocol::id::IncarnationId;
+use tokio::{sync::Mutex as Turn, task::spawn_blocking, time::Instant};
+use tokio_util::io::SyncIoBridge;
+
+use super::{Folder, Node, hand::NamespaceHand, layer};
+use crate::files::{Packed, Sum};
+
+/// One checkpoint at a time of each incarnation.
+#[derive(Debug, Default)]
+pub(super) struct Turns(Mutex<HashMap<IncarnationId, Weak<Turn<()>>>>);
+
+impl Turns {
+    fn of(&self, incarnation: IncarnationId) -> Arc<Turn<()>> {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        if let Some(turn) = turns.get(&incarnation).and_then(Weak::upgrade) {
+            return turn;
+        }
+        let turn = Arc::new(Turn::new(()));
+        turns.insert(incarnation, Arc::downgrade(&turn));
+        turn
+    }
+}
+
+/// Stops a pack whose caller went away.
+struct StopOnDrop(layer::Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Node {
+    /// Packs the layer of an incarnation, living or not.
+    pub(super) async fn checkpoint(
+        self: &Arc<Self>,
+        incarnation: IncarnationId,
+    ) -> io::Result<Packed> {
+        let stop = layer::Stop::default();
+        let _stop = StopOnDrop(stop.clone());
+        let node = Arc::clone(self);
+        // A task of its own: whoever goes away does not leave a sandbox that stands still.
+        let task = self
+            .tasks
+            .spawn(async move { node.packed(incarnation, stop).await });
+        let (sum, file) = task.await.map_err(io::Error::other)??;
+        let content = Box::pin(tokio::fs::File::from_std(file));
+        Ok(Packed { sum, content })
+    }
+
+    /// Packs into a file without a name.
+    async fn packed(
+        self: &Arc<Self>,
+        incarnation: IncarnationId,
+        stop: layer::Stop,
+    ) -> io::Result<(Sum, File)> {
+        let turn = self.turns.of(incarnation);
+        let _one = turn.lock().await;
+        let began = Instant::now();
+        let (node, folder) = (Arc::clone(self), self.folders.of(incarnation));
+        let hand = self.slots.hand(incarnation).await;
+        let done = match hand.filter(|hand| !hand.is_lost()) {
+            Some(hand) => spawn_blocking(move || node.pack_living(&hand, &folder, &stop)).await,
+            None => {
+                // Locked, so that no successor takes the layer meanwhile.
+                let slot = self.slots.slot(incarnation);
+                let locked = Arc::clone(&slot).lock_owned().await;
+                let done = spawn_blocking(move || node.pack(&folder, &stop)).await;
+                drop(locked);
+                self.slots.forget(incarnation, slot);
+                done
+            }
+        };
+        let done = done.map_err(io::Error::other).flatten();
+        let took = began.elapsed();
+        metrics::histogram!("outlast_hands_checkpoint_seconds").record(took.as_secs_f64());
+        done
+    }
+
+    /// Packs while nothing inside runs.
+    fn pack_living(
+        &self,
+        hand: &NamespaceHand,
+        folder: &Folder,
+        stop: &layer::Stop,
+    ) -> io::Result<(Sum, File)> {
+        let frozen = hand.freeze()?;
+        let packed = self.pack(folder, stop)?;
+        if !frozen.holds() {
+            return Err(io::Error::other("the sandbox ended meanwhile"));
+        }
+        drop(frozen);
+        Ok(packed)
+    }
+
+    /// Packs what stands still.
+    fn pack(&self, folder: &Folder, stop: &layer::Stop) -> io::Result<(Sum, File)> {
+        let at = folder.layer();
+        if !at.exists() {
+            let words = format!("nothing of `{}` is on this node", folder.incarnation());
+            return Err(io::Error::new(io::ErrorKind::NotFound, words));
+        }
+        // Without a name: it goes with its last reader, even if this process dies.
+        let mut file = tempfile::tempfile_in(folder.path()).map_err(|error| told(&error))?;
+        let sum = layer::pack(&at, &mut file, self.maker.ids(), stop);
+        Ok((sum.map_err(|error| told(&error))?, file))
+    }
+
+    /// Lays a packed layer for an incarnation that has not begun.
+    pub(super) async fn restore(
+        self: &Arc<Self>,
+        incarnation: IncarnationId,
+        packed: Packed,
+    ) -> io::Result<()> {
+        let node = Arc::clone(self);
+        let task = self
+            .tasks
+            .spawn(async move { node.restored(incarnation, packed).await });
+        task.await.map_err(io::Error::other)?
+    }
+
+    async fn restored(
+        self: &Arc<Self>,
+        incarnation: IncarnationId,
+        packed: Packed,
+    ) -> io::Result<()> {
+        let slot = self.slots.slot(incarnation);
+        let locked = Arc::clone(&slot).lock_owned().await;
+        let folder = self.folders.of(incarnation);
+        let done = if locked.hand.is_some() || folder.has_lived() {
+            let words = format!("`{incarnation}` has begun to live");
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, words))
+        } else {
+            let (node, Packed { sum, content }) = (Arc::clone(self), packed);
+            let content = SyncIoBridge::new(content);
+            let done = spawn_blocking(move || node.unpack(&folder, content, &sum)).await;
+            done.map_err(io::Error::other).flatten()
+        };
+        drop(locked);
+        self.slots.forget(incarnation, slot);
+        done
+    }
+
+    fn unpack(&self, folder: &Folder, content: impl io::Read, sum: &Sum) -> io::Result<()> {
+        folder.make()?;
+        let ids = self.maker.ids();
+        let laid = folder.lay_layer(|at| layer::unpack(content, sum, at, ids));
+        laid.map_err(|error| told(&error))
+    }
+}
+
+/// Says what a full disk means here.
+fn told(error: &io::Error) -> io::Error {
+    let kind = error.kind();
+    if matches!(
+        kind,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    ) {
+        let words = format!("the host's disk is too full for a checkpoint: {error}");
+        return io::Error::new(kind, words);
+    }
+    io::Error::new(kind, error.to_string())
+}

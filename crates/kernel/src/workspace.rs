@@ -1,0 +1,193 @@
+//! The workspace of a new hand: what the one before left here, or its newest checkpoint; and what the
+//! model is told of what is lost.
+
+use std::{io, sync::Arc};
+
+use outlast_blobs::{Error, Key};
+use outlast_hands::{
+    Hand, ProvisionError,
+    files::{Packed, Sum},
+};
+use outlast_protocol::{
+    CallResult, Outcome,
+    content::Block,
+    id::{EventId, IncarnationId},
+};
+use outlast_session::{
+    Phase, State,
+    body::{Checkpointed, Loss},
+};
+
+use crate::{LeaseError, calls::Job};
+
+/// Why no life began.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unmade {
+    /// A step failed; the same life can be tried again.
+    #[error(transparent)]
+    Failed(#[from] ProvisionError),
+    /// What it was to begin with cannot be had: another life has to be recorded.
+    #[error("{0}")]
+    Gone(&'static str),
+}
+
+/// What is said of a life whose files were on this node.
+const VANISHED: &str = "its files are no longer on this machine";
+
+/// What is said of a life whose checkpoint is of no use.
+const UNREADABLE: &str = "the checkpoint of its files cannot be read";
+
+impl Job {
+    /// Returns whose workspace the next hand takes over, and what of it that one comes without.
+    pub(crate) async fn heritage(&self, state: &State) -> (Option<IncarnationId>, Option<Loss>) {
+        let Some(hand) = state.hand else {
+            return (None, None);
+        };
+        let last = Some(hand.incarnation);
+        let node = &self.inner.hands.provisioner;
+        if node.holds(hand.incarnation).await {
+            return (last, hand.loss);
+        }
+        // A life that never began has left what it was to begin with where it was.
+        if let Some(before) = hand.predecessor.filter(|_| !hand.begun)
+            && node.holds(before).await
+        {
+            return (Some(before), hand.loss);
+        }
+        if hand.predecessor.is_none() && !hand.begun {
+            return (last, None);
+        }
+        let spoilt = hand.lost && hand.loss.is_some() && !hand.begun;
+        let loss = match &state.checkpoint {
+            Some(known) if !spoilt => Loss::Since(known.at),
+            Some(_) | None => Loss::Everything,
+        };
+        (last, Some(loss))
+    }
+
+    /// Begins the newest life, which is recorded, with the files that it is to have.
+    pub(crate) async fn begin_life(
+        &self,
+        state: &State,
+        incarnation: IncarnationId,
+    ) -> Result<Arc<dyn Hand>, Unmade> {
+        let node = &self.inner.hands.provisioner;
+        let hand = state.hand.filter(|hand| hand.incarnation == incarnation);
+        let (predecessor, loss, begun) = hand.map_or((None, None, false), |hand| {
+            (hand.predecessor, hand.loss, hand.begun)
+        });
+        if !node.holds(incarnation).await {
+            let above = match predecessor {
+                Some(above) => node.holds(above).await,
+                None => false,
+            };
+            match (loss, &state.checkpoint) {
+                // Calls were handed to it; without its files it is not the same life.
+                _ if begun => return Err(Unmade::Gone(VANISHED)),
+                _ if above => {}
+                (Some(Loss::Since(_)), Some(known)) => self.restore(incarnation, known).await?,
+                (Some(Loss::Since(_)), None) => return Err(Unmade::Gone(UNREADABLE)),
+                (None, _) if predecessor.is_some() => return Err(Unmade::Gone(VANISHED)),
+                (Some(Loss::Everything) | None, _) => {}
+            }
+        }
+        Ok(self.provision(incarnation, predecessor).await?)
+    }
+
+    /// Brings a checkpoint to where the life begins.
+    async fn restore(
+        &self,
+        incarnation: IncarnationId,
+        known: &Checkpointed,
+    ) -> Result<(), Unmade> {
+        let failed = |reason: String| {
+            Unmade::Failed(ProvisionError::Step {
+                incarnation,
+                step: "bring the newest checkpoint of its files".to_owned(),
+                reason,
+                mend: None,
+            })
+        };
+        let Ok(key) = Key::new(known.blob.as_str()) else {
+            return Err(Unmade::Gone(UNREADABLE));
+        };
+        let content = match self.inner.blobs.open(&key, 0).await {
+            Ok(content) => content,
+            Err(fault @ Error::NotFound(_)) => {
+                tracing::error!(session.id = %self.session, "a checkpoint is lost: {fault}");
+                return Err(Unmade::Gone(UNREADABLE));
+            }
+            Err(fault @ Error::Unavailable { .. }) => return Err(failed(fault.to_string())),
+        };
+        let sum = Sum {
+            entries: known.sum.entries,
+            bytes: known.sum.bytes,
+            digest: known.sum.digest.clone(),
+        };
+        let packed = Packed { sum, content };
+        match self
+            .inner
+            .hands
+            .provisioner
+            .restore(incarnation, packed)
+            .await
+        {
+            Ok(()) => {
+                let session = self.session;
+                tracing::info!(session.id = %session, "brought a checkpoint to `{incarnation}`");
+                Ok(())
+            }
+            Err(error) if is_spoilt(&error) => {
+                tracing::error!(session.id = %self.session, "a checkpoint is of no use: {error}");
+                Err(Unmade::Gone(UNREADABLE))
+            }
+            Err(error) => Err(failed(error.to_string())),
+        }
+    }
+
+    /// Tells the model of what its hand came without, in the first result of that hand.
+    pub(crate) async fn with_loss(
+        &self,
+        call: EventId,
+        mut result: CallResult,
+    ) -> Result<CallResult, LeaseError> {
+        if result.outcome == Outcome::Interrupted {
+            return Ok(result);
+        }
+        let state = self.state().await?;
+        let phase = state
+            .thread(self.thread)
+            .and_then(|thread| thread.call(call))
+            .map(|open| open.phase);
+        let loss = state.hand.and_then(|hand| {
+            let ran_there = phase == Some(Phase::Intended(hand.incarnation));
+            hand.loss.filter(|_| ran_there)
+        });
+        if let Some(loss) = loss {
+            result.content.insert(0, Block::text(words(loss)));
+        }
+        Ok(result)
+    }
+}
+
+/// Tells whether the same checkpoint would fail again.
+fn is_spoilt(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::Unsupported
+    )
+}
+
+/// Returns what the model reads.
+fn words(loss: Loss) -> String {
+    let lost = match loss {
+        Loss::Since(at) => {
+            format!("its files are as they were at {at}, and what was written after that is lost")
+        }
+        Loss::Everything => "its files are lost, and it begins with none".to_owned(),
+    };
+    format!(
+        "[The sandbox before this one is gone, and so is its machine's copy of the files. This call \
+         ran in a new sandbox: {lost}. Processes and shell state of before are gone too.]"
+    )
+}

@@ -1,0 +1,280 @@
+//! Checkpoints as the kernel takes them, with time that is simulated: when, of what, and what comes
+//! back when a machine is lost.
+
+use std::time::Duration;
+
+use outlast_blobs::{Blobs as _, Key};
+use outlast_kernel::Schedule;
+use outlast_protocol::id::SessionId;
+use outlast_session::{Kind, State, body::Loss};
+use serde_json::{Value, json};
+
+use crate::lives::{Life, World};
+
+/// At rest after ten seconds, in a turn after a minute.
+const USUAL: Schedule = Schedule {
+    at_rest: Some(Duration::from_secs(10)),
+    within_turns: Some(Duration::from_secs(60)),
+};
+
+async fn world(schedule: Schedule) -> (World, Life, SessionId) {
+    let mut world = World::new(3).await;
+    world.schedule = schedule;
+    let life = world.start(None).await;
+    let session = world.session(&life).await;
+    (world, life, session)
+}
+
+fn script(steps: &Value) -> Value {
+    let text = json!({ "script": steps }).to_string();
+    json!([{"type": "user.message", "content": [{"type": "text", "text": text}]}])
+}
+
+/// Has the agent make one call, and waits for the end of the turn.
+async fn turn(life: &Life, session: SessionId) {
+    let call = json!({"name": "bash", "input": {"command": "c"}});
+    let steps = json!([{"calls": [call]}, {"text": "{{results}}"}]);
+    life.send(session, &script(&steps)).await;
+    assert!(life.rests(session).await);
+}
+
+/// Lets time pass.
+async fn pass(seconds: u64) {
+    for _ in 0..seconds {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+async fn state(life: &Life, session: SessionId) -> std::sync::Arc<State> {
+    life.kernel.state(session).await.unwrap()
+}
+
+/// The results that the model got, in order.
+async fn results(world: &World, session: SessionId) -> Vec<String> {
+    let log = world.log(session).await;
+    let results = log.iter().filter(|r| r.kind == Kind::AgentToolResult);
+    results.map(|r| r.body.text().to_owned()).collect()
+}
+
+async fn recorded(world: &World, session: SessionId) -> usize {
+    let log = world.log(session).await;
+    log.iter().filter(|r| r.kind == Kind::Checkpointed).count()
+}
+
+fn keys(world: &World) -> Vec<String> {
+    world.blobs.keys().iter().map(Key::to_string).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_is_taken_once_a_session_rests_and_older_ones_go() {
+    let (world, life, session) = world(USUAL).await;
+    pass(20).await;
+    assert_eq!(recorded(&world, session).await, 0, "no hand, no checkpoint");
+    turn(&life, session).await;
+    pass(5).await;
+    assert_eq!(recorded(&world, session).await, 0, "not yet quiet for long");
+    pass(10).await;
+    let seen = state(&life, session).await;
+    let (first, hand) = (seen.checkpoint.clone().unwrap(), seen.hand.unwrap());
+    assert_eq!(first.incarnation, hand.incarnation);
+    assert_eq!(keys(&world), [first.blob.as_str()]);
+    let bytes = world
+        .blobs
+        .get(&Key::new(first.blob.as_str()).unwrap())
+        .await;
+    let workspace = world.hands.workspace(hand.incarnation).unwrap();
+    assert_eq!(bytes.unwrap(), workspace.as_bytes());
+    pass(400).await;
+    assert_eq!(recorded(&world, session).await, 1, "nothing was done since");
+    turn(&life, session).await;
+    pass(15).await;
+    assert_eq!(recorded(&world, session).await, 2);
+    let second = state(&life, session).await.checkpoint.clone().unwrap();
+    assert!(second.at > first.at && second.sum.entries == 2);
+    assert_eq!(keys(&world), [second.blob]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_machine_costs_what_came_after_and_the_model_is_told_once() {
+    let (world, life, session) = world(USUAL).await;
+    turn(&life, session).await;
+    pass(15).await;
+    let known = state(&life, session).await.checkpoint.clone().unwrap();
+    turn(&life, session).await;
+    world.hands.vanish();
+    turn(&life, session).await;
+    turn(&life, session).await;
+    let results = results(&world, session).await;
+    let told: Vec<_> = results
+        .iter()
+        .map(|text| text.contains("is gone"))
+        .collect();
+    assert_eq!(told, [false, false, true, false], "{results:?}");
+    assert!(results[2].contains(&known.at.to_string()), "{}", results[2]);
+    let hand = state(&life, session).await.hand.unwrap();
+    assert_eq!(hand.loss, None);
+    let workspace = world.hands.workspace(hand.incarnation).unwrap();
+    assert_eq!(workspace.lines().count(), 3, "the second call is lost");
+    pass(15).await;
+    let newer = state(&life, session).await.checkpoint.clone().unwrap();
+    assert_eq!(
+        (newer.incarnation, newer.sum.entries),
+        (hand.incarnation, 3)
+    );
+    assert_eq!(keys(&world), [newer.blob]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_checkpoint_everything_is_lost_and_that_is_said() {
+    let (world, life, session) = world(Schedule::NEVER).await;
+    turn(&life, session).await;
+    pass(1000).await;
+    assert_eq!(recorded(&world, session).await, 0);
+    world.hands.vanish();
+    turn(&life, session).await;
+    let results = results(&world, session).await;
+    assert!(results[1].contains("begins with none"), "{results:?}");
+    assert!(!results[1].contains("is_error\":true"), "{results:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_checkpoint_that_is_gone_or_broken_does_not_stop_the_session() {
+    for broken in [false, true] {
+        let (world, life, session) = world(USUAL).await;
+        turn(&life, session).await;
+        pass(15).await;
+        let key = &world.blobs.keys()[0];
+        if broken {
+            world.blobs.put(key, "other bytes".into()).await.unwrap();
+        } else {
+            world.blobs.delete(key).await.unwrap();
+        }
+        world.hands.vanish();
+        turn(&life, session).await;
+        let results = results(&world, session).await;
+        assert!(results[1].contains("begins with none"), "{results:?}");
+        let hand = state(&life, session).await.hand.unwrap();
+        let workspace = world.hands.workspace(hand.incarnation).unwrap();
+        assert_eq!(workspace.lines().count(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn blobs_that_cannot_be_reached_are_told_as_such_and_tried_again() {
+    let (world, life, session) = world(USUAL).await;
+    turn(&life, session).await;
+    pass(15).await;
+    world.hands.vanish();
+    world.blobs.fail(true);
+    turn(&life, session).await;
+    let results = results(&world, session).await;
+    assert!(
+        results[1].contains("no sandbox could be started"),
+        "{results:?}"
+    );
+    let waiting = state(&life, session).await.hand.unwrap();
+    assert!(matches!(waiting.loss, Some(Loss::Since(_))));
+    world.blobs.fail(false);
+    turn(&life, session).await;
+    let hand = state(&life, session).await.hand.unwrap();
+    assert_eq!(hand.incarnation, waiting.incarnation, "the same life");
+    let workspace = world.hands.workspace(hand.incarnation).unwrap();
+    assert_eq!(workspace.lines().count(), 2);
+    let results = self::results(&world, session).await;
+    assert!(results[2].contains("what was written after"), "{results:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_tried_again_and_fail_no_turn() {
+    let (world, life, session) = world(USUAL).await;
+    world.blobs.fail(true);
+    turn(&life, session).await;
+    pass(25).await;
+    turn(&life, session).await;
+    assert_eq!(recorded(&world, session).await, 0);
+    world.blobs.fail(false);
+    pass(300).await;
+    assert_eq!(recorded(&world, session).await, 1);
+    let known = state(&life, session).await.checkpoint.clone().unwrap();
+    assert_eq!(known.sum.entries, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_turn_is_saved_between_its_calls_and_never_in_one() {
+    let (world, life, session) = world(USUAL).await;
+    let call =
+        |ms: u64| json!({"calls": [{"name": "bash", "input": {"command": "c", "wait_ms": ms}}]});
+    let steps =
+        json!([call(1), call(300_000), call(50_000), call(50_000), call(1), {"text": "end"}]);
+    life.send(session, &script(&steps)).await;
+    assert!(life.rests(session).await);
+    let log = world.log(session).await;
+    let taken: Vec<_> = log
+        .iter()
+        .filter(|r| r.kind == Kind::Checkpointed)
+        .collect();
+    assert_eq!(taken.len(), 2);
+    let entries = |at: usize| {
+        let body: Value = serde_json::from_str(taken[at].body.text()).unwrap();
+        body["sum"]["entries"].as_u64().unwrap()
+    };
+    assert_eq!(
+        (entries(0), entries(1)),
+        (2, 4),
+        "after the calls, not in them"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_crash_left_without_a_record_is_swept_at_the_next_start() {
+    let (world, life, session) = world(USUAL).await;
+    turn(&life, session).await;
+    pass(15).await;
+    let named = keys(&world);
+    let body = Key::new(format!("sessions/{session}/00ff")).unwrap();
+    let incarnation = state(&life, session).await.hand.unwrap().incarnation;
+    let orphans = [
+        format!("sessions/{session}/checkpoints/{incarnation}-2"),
+        format!("sessions/{}/checkpoints/x-1", gone(&world)),
+    ];
+    for orphan in &orphans {
+        let key = Key::new(orphan.as_str()).unwrap();
+        world.blobs.put(&key, "half".into()).await.unwrap();
+    }
+    world.blobs.put(&body, "{}".into()).await.unwrap();
+    drop(life);
+    let life = world.start(None).await;
+    pass(5).await;
+    let mut left = named;
+    left.push(body.to_string());
+    left.sort();
+    assert_eq!(keys(&world), left);
+    life.delete(session).await;
+}
+
+/// A session that no store knows.
+fn gone(world: &World) -> SessionId {
+    SessionId::mint(outlast_protocol::Micros(1), &*world.entropy)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unused_hand_is_saved_before_it_is_let_go() {
+    let (mut world, _, _) = world(Schedule::NEVER).await;
+    world.schedule = Schedule {
+        at_rest: Some(Duration::from_secs(200_000)),
+        within_turns: None,
+    };
+    let life = world.start(None).await;
+    let session = world.session(&life).await;
+    turn(&life, session).await;
+    pass(100).await;
+    assert_eq!(recorded(&world, session).await, 0);
+    tokio::time::sleep(Duration::from_secs(86_400)).await;
+    pass(20).await;
+    assert_eq!(recorded(&world, session).await, 1);
+    let hand = state(&life, session).await.hand.unwrap();
+    assert!(world.hands.workspace(hand.incarnation).is_some());
+    turn(&life, session).await;
+    let results = results(&world, session).await;
+    assert!(!results[1].contains("is gone"), "{results:?}");
+}
