@@ -8,7 +8,7 @@
     reason = "it is a test suite that other crates' tests call"
 )]
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use outlast_protocol::{
     CallResult, Micros, Outcome,
@@ -18,8 +18,7 @@ use outlast_protocol::{
 use serde_json::value::RawValue;
 
 use crate::{
-    CallError, Fence, Hand, HandLost, Keep, Limits, Promise, ProvisionError, Provisioner, Recalled,
-    Recipe,
+    CallError, Fence, Hand, HandLost, Keep, Promise, ProvisionError, Provisioner, Recalled, Recipe,
 };
 
 /// Long enough for a machine under load; no check waits for it to pass.
@@ -47,13 +46,7 @@ impl Fixture {
     /// Draws a recipe of a new incarnation.
     fn recipe(&self) -> Recipe {
         let incarnation = IncarnationId::mint(Micros(1_700_000_000_000_000), &*self.entropy);
-        Recipe {
-            incarnation,
-            predecessor: None,
-            limits: Limits::default(),
-            image: None,
-            packages: BTreeMap::new(),
-        }
+        Recipe::new(incarnation)
     }
 
     /// Makes a hand.

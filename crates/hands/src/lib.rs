@@ -18,4 +18,5 @@ mod recipe;
 pub use error::{CallError, HandLost, ProvisionError, ReapError};
 pub use hand::{Fence, Hand, Keep, Promise, Provisioner, Recalled};
 pub use outlast_init::{STANDARD, Tool};
+pub use outlast_sandbox::Requirement;
 pub use recipe::{Limits, Recipe};

@@ -1,8 +1,9 @@
 //! What a hand is made from.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use outlast_protocol::id::IncarnationId;
+use outlast_sandbox::Requirement;
 use serde::{Deserialize, Serialize};
 
 /// Everything that a hand is made from.
@@ -21,6 +22,27 @@ pub struct Recipe {
     /// takes it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub packages: BTreeMap<String, Vec<String>>,
+    /// Where packages come from, by manager: a folder of the node.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mirrors: BTreeMap<String, PathBuf>,
+    /// What the node must be able to isolate; a hand that cannot be held so is refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub require: Vec<Requirement>,
+}
+
+impl Recipe {
+    /// Makes a recipe with the default bounds and nothing beside.
+    pub fn new(incarnation: IncarnationId) -> Self {
+        Self {
+            incarnation,
+            predecessor: None,
+            limits: Limits::default(),
+            image: None,
+            packages: BTreeMap::new(),
+            mirrors: BTreeMap::new(),
+            require: Vec::new(),
+        }
+    }
 }
 
 /// Upper bounds for one hand.

@@ -210,8 +210,8 @@ impl Job {
             incarnation,
             predecessor,
             limits: self.inner.options.limits,
-            image: None,
-            packages: std::collections::BTreeMap::new(),
+            require: self.inner.options.require.clone(),
+            ..Recipe::new(incarnation)
         };
         let started = Instant::now();
         let made = self.inner.hands.provisioner.provision(&recipe).await;

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use outlast_blobs::Blobs;
-use outlast_hands::{Limits, Provisioner};
+use outlast_hands::{Limits, Provisioner, Requirement};
 use outlast_protocol::{
     Micros,
     id::{EventId, ProcessId, SessionId},
@@ -55,6 +55,8 @@ pub struct Options {
     pub attempts: u32,
     /// Limits of each hand.
     pub limits: Limits,
+    /// What a node must be able to isolate: a hand that cannot be held so is refused.
+    pub require: Vec<Requirement>,
     /// How long a hand may lie unused before it is let go; its workspace stays.
     pub hand_idle: Duration,
     /// When workspaces are brought into blobs.

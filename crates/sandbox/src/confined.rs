@@ -12,7 +12,7 @@ use rustix::process::{
 };
 
 use crate::{
-    Frozen, Pressure,
+    Frozen, Layer, Pressure,
     cgroup::{Freezer, Group},
     spawner::Spawner,
 };
@@ -44,6 +44,8 @@ pub struct Confined {
     process: OwnedFd,
     pid: Pid,
     ended: Mutex<Option<Ended>>,
+    /// Held until it has ended.
+    layer: Mutex<Option<Layer>>,
     group: Group,
     /// Its thread has to outlive the sandbox.
     _parent: Arc<Spawner>,
@@ -51,12 +53,18 @@ pub struct Confined {
 
 impl Confined {
     /// Takes over the child `pid`, which nobody has waited for.
-    pub(crate) fn new(pid: Pid, group: Group, parent: Arc<Spawner>) -> io::Result<Self> {
+    pub(crate) fn new(
+        pid: Pid,
+        group: Group,
+        layer: Layer,
+        parent: Arc<Spawner>,
+    ) -> io::Result<Self> {
         let process = pidfd_open(pid, PidfdFlags::empty())?;
         Ok(Self {
             process,
             pid,
             ended: Mutex::new(None),
+            layer: Mutex::new(Some(layer)),
             group,
             _parent: parent,
         })
@@ -99,10 +107,23 @@ impl Confined {
         matches!(waitid(WaitId::PidFd(self.process.as_fd()), look), Ok(None))
     }
 
-    /// Waits until nothing of it runs any more. Blocks.
+    /// Waits until nothing of it runs any more. Blocks. Lets go of the writable layer then.
     pub fn wait(&self) -> Ended {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        *ended.get_or_insert_with(|| reap(self.process.as_fd()))
+        let ended = *ended.get_or_insert_with(|| reap(self.process.as_fd()));
+        drop(
+            self.layer
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        ended
+    }
+
+    /// Returns the writable layer; `None` once it was waited for.
+    pub fn layer(&self) -> Option<Layer> {
+        let layer = self.layer.lock().unwrap_or_else(PoisonError::into_inner);
+        layer.clone()
     }
 
     /// Returns how often its limits struck so far; zeroes without control groups.

@@ -39,10 +39,29 @@ pub(crate) mod step {
     pub(crate) const USER_NAMESPACE: &str = "make a user namespace";
     pub(crate) const NAMESPACES: &str = "make the other namespaces";
     pub(crate) const OVERLAY: &str = "mount the overlay";
+    pub(crate) const DISK: &str = "mount a disk of its own";
     pub(crate) const PROC: &str = "mount a new /proc";
     pub(crate) const READ_ONLY: &str = "make host folders read-only";
     pub(crate) const EXECUTE: &str = "execute the program";
     pub(crate) const HELPER: &str = "start the confinement helper";
+}
+
+/// Tells whether an ordinary user's namespaces are worth nothing here.
+fn is_tamed() -> bool {
+    let switch = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
+    !rustix::process::geteuid().is_root()
+        && std::fs::read_to_string(switch).is_ok_and(|value| value.trim() == "1")
+}
+
+/// Says how user namespaces are switched on.
+fn users() -> String {
+    let ordinary = !rustix::process::geteuid().is_root();
+    let commands = crate::survey::switches(ordinary);
+    if commands.is_empty() {
+        return "user namespaces are refused to this user; `outlast check` says more".to_owned();
+    }
+    let commands = commands.join(" && ");
+    format!("user namespaces are off for this user: as root, `{commands}`")
 }
 
 /// Says what would help, where the step and the error have one usual cause.
@@ -52,15 +71,13 @@ fn mend(step: &str, source: &io::Error) -> Option<String> {
         Some(libc::EPERM | libc::EACCES | libc::ENOSPC | libc::EUSERS)
     );
     let advice = match step {
-        step::USER_NAMESPACE if refused => {
-            "user namespaces are off for this user: set user.max_user_namespaces above 0, and \
-             where they exist kernel.unprivileged_userns_clone=1 and \
-             kernel.apparmor_restrict_unprivileged_userns=0"
-        }
+        step::USER_NAMESPACE if refused => return Some(users()),
         step::NAMESPACES if refused => {
             "the host refuses new namespaces; in a container, start it with \
              `--security-opt seccomp=unconfined` or give it CAP_SYS_ADMIN"
         }
+        // AppArmor lets an ordinary user make a user namespace and denies everything in it.
+        _ if refused && is_tamed() => return Some(users()),
         step::PROC if refused => {
             "/proc of this host is partly hidden, as in a container; start it with \
              `--security-opt systempaths=unconfined`"

@@ -20,18 +20,21 @@ use rustix::{
     process::Pid,
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
-    Confined, Image, Layering, Limits, Shown, Spec, StartError, Verdict,
+    Base, Confined, Disk, Image, Layer, Layering, Limits, Shown, Spec, StartError, Verdict,
     cgroup::{Controllers, Group},
+    disk::{self, Templates},
     error::step,
-    mapping::{Ids, Owner},
+    mapping::{Ids, Mode, Owner},
     plan::{self, Bind, Down, Plan, Up},
     rootfs::{self, remove_tree},
     spawner::Spawner,
 };
 
 /// How long one step of the helper may take: a machine under load, not a normal one.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a [`Launcher`] is made with.
 #[derive(Debug)]
@@ -40,17 +43,31 @@ pub struct Options {
     pub helper: Arc<Image>,
     /// A folder for what all sandboxes share; rebuilt where the host is another than it was made for.
     pub shared: PathBuf,
+    /// Whether a sandbox may have a disk of its own.
+    pub disks: Disks,
+}
+
+/// Whether sandboxes have disks of their own.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Disks {
+    /// Where the host can.
+    #[default]
+    Auto,
+    /// Nowhere: what they write is measured.
+    Never,
 }
 
 /// Starts confined processes on this host.
 #[derive(Debug)]
 pub struct Launcher {
-    helper: Arc<Image>,
-    ids: Ids,
+    pub(crate) helper: Arc<Image>,
+    pub(crate) ids: Ids,
     skeleton: PathBuf,
     shown: Vec<PathBuf>,
     controllers: Controllers,
-    spawner: Arc<Spawner>,
+    templates: Option<Templates>,
+    pub(crate) spawner: Arc<Spawner>,
     verdict: Verdict,
 }
 
@@ -67,10 +84,15 @@ impl Launcher {
         let skeleton = options.shared.join("skeleton");
         let shown = rootfs::ensure(&skeleton, &ids)?;
         let controllers = Controllers::detect();
+        let (templates, disk) = match templates(&options, &ids) {
+            Ok(templates) => (Some(templates), Disk::Image),
+            Err(reason) => (None, Disk::Measured { reason }),
+        };
         let verdict = Verdict {
             mode: ids.mode,
             cgroups: controllers.describe(),
             layering: Layering::Overlay,
+            disk,
             refusal: None,
         };
         let spawner = Arc::new(Spawner::new()?);
@@ -81,6 +103,7 @@ impl Launcher {
             skeleton,
             shown,
             controllers,
+            templates,
             spawner,
             verdict,
         };
@@ -98,17 +121,32 @@ impl Launcher {
         &self.ids
     }
 
+    /// Has loop devices let go of images below `folder` that nobody uses any more.
+    pub fn sweep_disks(&self, folder: &Path) -> usize {
+        disk::sweep(folder)
+    }
+
     /// Removes control groups that a dead server left of the sandbox `name`. Blocks.
     pub fn remove_leftover(&self, name: &str) {
         self.controllers.remove_leftover(name);
     }
 
-    /// Tries a sandbox with an overlay, then one without.
+    /// Tries a sandbox with everything, then one without a disk of its own or an overlay.
     fn probe(&mut self, folder: &Path) -> io::Result<()> {
+        // One that was here before may have had a crash.
+        remove_tree(folder)?;
         let mut tried = self.trial(folder);
-        if tried
-            .as_ref()
-            .is_err_and(|error| error.step == step::OVERLAY)
+        if let Err(error) = &tried
+            && error.step == step::DISK
+        {
+            let reason = error.source.to_string();
+            self.templates = None;
+            self.verdict.disk = Disk::Measured { reason };
+            remove_tree(folder)?;
+            tried = self.trial(folder);
+        }
+        if let Err(error) = &tried
+            && error.step == step::OVERLAY
         {
             self.verdict.layering = Layering::Plain;
             tried = self.trial(folder);
@@ -124,6 +162,8 @@ impl Launcher {
             memory_bytes: 64 << 20,
             pids: 16,
             cpu_millis: 1000,
+            disk_bytes: 4 << 20,
+            inodes: 1024,
         };
         let spec = Spec {
             name: crate::cgroup::trial(),
@@ -133,6 +173,8 @@ impl Launcher {
             folder: folder.to_owned(),
             shown: Vec::new(),
             limits,
+            base: Base::Host,
+            above: Vec::new(),
         };
         self.start(spec).map(drop)
     }
@@ -143,7 +185,8 @@ impl Launcher {
     ///
     /// Names the step that failed; nothing keeps running then, and the folder is left as it is.
     pub fn start(&self, spec: Spec) -> Result<Confined, StartError> {
-        self.prepare(&spec.folder)?;
+        let lowers = self.lowers(&spec);
+        let (layer, disk) = self.prepare(&spec, &lowers)?;
         let (ours, theirs) = pair(SocketType::SEQPACKET)?;
         set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE))
             .map_err(|error| StartError::new(step::HELPER, error.into()))?;
@@ -158,7 +201,14 @@ impl Launcher {
                 return Err(StartError::new(step::HELPER, error));
             }
         };
-        let outcome = self.guide(&helper, &ours, spec, group);
+        let plan = self.plan(&spec, lowers, disk.is_some());
+        let parts = Parts {
+            spec,
+            plan,
+            layer,
+            disk,
+        };
+        let outcome = self.guide(&helper, &ours, parts, group);
         if outcome.is_err() {
             // It may hang in a step. Fails only if it has ended.
             drop(helper.kill());
@@ -172,26 +222,70 @@ impl Launcher {
     }
 
     /// Makes the folders of one sandbox, owned so that the mounts work.
-    fn prepare(&self, folder: &Path) -> Result<(), StartError> {
+    fn prepare(
+        &self,
+        spec: &Spec,
+        lowers: &[PathBuf],
+    ) -> Result<(Layer, Option<Arc<disk::Disk>>), StartError> {
+        let folder = &spec.folder;
         let at = |error| StartError::new(format!("prepare {}", folder.display()), error);
-        let own = |path: &Path, owner, mode| -> io::Result<()> {
+        let own = |name: &str, mode| -> io::Result<()> {
+            let path = folder.join(name);
             if !path.exists() {
                 fs::DirBuilder::new()
                     .recursive(true)
                     .mode(mode)
-                    .create(path)?;
-                fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+                    .create(&path)?;
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
             }
-            self.ids.own(path, owner)
+            self.ids.own(&path, Owner::Init)
         };
-        own(folder, Owner::Init, 0o700).map_err(at)?;
-        for (name, mode) in [("root", 0o700), ("upper", 0o755), ("work", 0o700)] {
-            own(&folder.join(name), Owner::Init, mode).map_err(at)?;
+        own("", 0o700).map_err(at)?;
+        own("root", 0o700).map_err(at)?;
+        let disk = self.disk(spec)?;
+        let layer = match &disk {
+            Some(disk) => {
+                own("disk", 0o700).map_err(at)?;
+                Layer::on(Arc::clone(disk))
+            }
+            None => {
+                own(disk::UPPER, 0o755).map_err(at)?;
+                own(disk::WORK, 0o700).map_err(at)?;
+                Layer::plain(folder)
+            }
+        };
+        if self.verdict.layering == Layering::Plain {
+            for lower in lowers {
+                rootfs::fill(layer.path(), lower).map_err(at)?;
+            }
         }
-        match self.verdict.layering {
-            Layering::Overlay => Ok(()),
-            Layering::Plain => rootfs::fill(&folder.join("upper"), &self.skeleton).map_err(at),
+        Ok((layer, disk))
+    }
+
+    /// Mounts the disk of one sandbox, where it has one: a layer that began as a folder stays one.
+    fn disk(&self, spec: &Spec) -> Result<Option<Arc<disk::Disk>>, StartError> {
+        let folder = &spec.folder;
+        let has_image = folder.join(disk::IMAGE).exists();
+        if !has_image && folder.join(disk::UPPER).exists() {
+            return Ok(None);
         }
+        let mounted = match &self.templates {
+            Some(templates) => disk::ensure(templates, folder, &spec.limits, &self.ids),
+            None if has_image => disk::Disk::open(&folder.join(disk::IMAGE)),
+            None => return Ok(None),
+        };
+        let mounted = mounted.map_err(StartError::at(step::DISK))?;
+        Ok(Some(Arc::new(mounted)))
+    }
+
+    /// Returns what lies below the writable layer, the topmost first.
+    fn lowers(&self, spec: &Spec) -> Vec<PathBuf> {
+        let mut lowers = spec.above.clone();
+        match &spec.base {
+            Base::Host => lowers.push(self.skeleton.clone()),
+            Base::Trees(trees) => lowers.extend_from_slice(trees),
+        }
+        lowers
     }
 
     /// Leads the helper through its steps.
@@ -199,10 +293,16 @@ impl Launcher {
         &self,
         helper: &Child,
         socket: &OwnedFd,
-        spec: Spec,
+        parts: Parts,
         group: Group,
     ) -> Result<Confined, StartError> {
         let at = StartError::at;
+        let Parts {
+            spec,
+            plan,
+            layer,
+            disk,
+        } = parts;
         let mut group = Some(group);
         let mut confined = None;
         let result = (|| {
@@ -212,8 +312,9 @@ impl Launcher {
             if let Some(group) = &group {
                 group.add(pid).map_err(at("enter the control groups"))?;
             }
-            let fds = [spec.channel.as_fd(), spec.program.as_fd()];
-            let down = Down::Plan(Box::new(self.plan(&spec)));
+            let mut fds = vec![spec.channel.as_fd(), spec.program.as_fd()];
+            fds.extend(disk.as_ref().map(|disk| disk.mount().as_fd()));
+            let down = Down::Plan(Box::new(plan));
             plan::send(socket.as_fd(), &down, &fds).map_err(at(step::HELPER))?;
             loop {
                 match plan::receive::<Up>(socket).map_err(at("hear from the helper"))? {
@@ -225,7 +326,8 @@ impl Launcher {
                             .map_err(at("hear from the helper"))?;
                     }
                     Some((Up::Born(born), _)) => {
-                        confined = Some(self.adopt(born, group.take().unwrap_or_default())?);
+                        let group = group.take().unwrap_or_default();
+                        confined = Some(self.adopt(born, group, layer.clone())?);
                     }
                     Some((Up::Failed { step, errno }, _)) => {
                         return Err(StartError::new(step, io::Error::from_raw_os_error(errno)));
@@ -242,22 +344,26 @@ impl Launcher {
     }
 
     /// Becomes the owner of the process that the helper made.
-    fn adopt(&self, pid: i32, group: Group) -> Result<Confined, StartError> {
+    fn adopt(&self, pid: i32, group: Group, layer: Layer) -> Result<Confined, StartError> {
         let pid = Pid::from_raw(pid).ok_or(rustix::io::Errno::SRCH);
         pid.map_err(io::Error::from)
-            .and_then(|pid| Confined::new(pid, group, Arc::clone(&self.spawner)))
+            .and_then(|pid| Confined::new(pid, group, layer, Arc::clone(&self.spawner)))
             .map_err(StartError::at("open the new process"))
     }
 
     /// Writes down what the helper is to build.
-    fn plan(&self, spec: &Spec) -> Plan {
+    fn plan(&self, spec: &Spec, lowers: Vec<PathBuf>, disk: bool) -> Plan {
         Plan {
             argv: spec.argv.clone(),
             mode: self.ids.mode,
             layering: self.verdict.layering,
-            skeleton: self.skeleton.clone(),
+            lowers,
             folder: spec.folder.clone(),
-            shown: self.shown.clone(),
+            disk,
+            shown: match spec.base {
+                Base::Host => self.shown.clone(),
+                Base::Trees(_) => Vec::new(),
+            },
             binds: binds(&spec.shown),
             hostname: "sandbox".to_owned(),
             limits: spec.limits,
@@ -274,8 +380,25 @@ fn binds(shown: &[Shown]) -> Vec<Bind> {
     shown.iter().map(bind).collect()
 }
 
+/// What a sandbox is made of, once its folders are there.
+struct Parts {
+    spec: Spec,
+    plan: Plan,
+    layer: Layer,
+    disk: Option<Arc<disk::Disk>>,
+}
+
+/// Finds out whether disks can be made here, short of making one.
+fn templates(options: &Options, ids: &Ids) -> Result<Templates, String> {
+    match (options.disks, ids.mode) {
+        (Disks::Never, _) => Err("the configuration says so".to_owned()),
+        (Disks::Auto, Mode::Rootless) => Err("only root can mount an image".to_owned()),
+        (Disks::Auto, Mode::Privileged) => Templates::new(&options.shared),
+    }
+}
+
 /// Makes a pair of sockets that no child inherits by accident.
-fn pair(kind: SocketType) -> Result<(OwnedFd, OwnedFd), StartError> {
+pub(crate) fn pair(kind: SocketType) -> Result<(OwnedFd, OwnedFd), StartError> {
     socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)
         .map_err(|error| StartError::new("make a pair of sockets", error.into()))
 }

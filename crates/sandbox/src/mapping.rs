@@ -66,6 +66,11 @@ impl Ids {
         }
     }
 
+    /// Names the ids: what was made for some is of no use to others.
+    pub(crate) fn label(&self) -> String {
+        format!("{}.{}", self.init_uid, self.command_uid)
+    }
+
     /// Returns the uid and gid that commands have inside.
     pub const fn inside(&self) -> (u32, u32) {
         (COMMAND, COMMAND)

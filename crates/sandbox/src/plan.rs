@@ -27,10 +27,12 @@ pub(crate) struct Plan {
     pub(crate) argv: Vec<String>,
     pub(crate) mode: Mode,
     pub(crate) layering: Layering,
-    /// Below everything, read only.
-    pub(crate) skeleton: PathBuf,
-    /// Holds `upper`, `work`, and `root`, the place to mount the tree at.
+    /// Below the writable layer, the topmost first, read only.
+    pub(crate) lowers: Vec<PathBuf>,
+    /// Holds `root`, the place to mount the tree at, and `upper` and `work` or a place for the disk.
     pub(crate) folder: PathBuf,
+    /// Whether the third descriptor is a mount that holds `upper` and `work`.
+    pub(crate) disk: bool,
     /// Host folders shown read-only at the same path.
     pub(crate) shown: Vec<PathBuf>,
     /// Host folders of this sandbox shown read-only at another path, after all else.
@@ -53,8 +55,36 @@ pub(crate) struct Bind {
 pub(crate) enum Down {
     /// The first message.
     Plan(Box<Plan>),
+    /// The first message, if the helper is to try one thing and to leave.
+    Try(Trial),
     /// The ids of the user namespace are written.
     Mapped,
+}
+
+/// One thing that a host may refuse.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Trial {
+    /// A user namespace with its ids.
+    Users,
+    /// Each of the other namespaces within it.
+    Others,
+    /// An overlay in this folder, without a user namespace.
+    Overlay(PathBuf),
+    /// An overlay in this folder, in a user namespace.
+    OverlayInside(Mode, PathBuf),
+    /// The system call filter.
+    Filter,
+}
+
+impl Trial {
+    /// Tells whether it begins with a user namespace.
+    pub(crate) const fn needs_users(&self) -> bool {
+        match self {
+            Self::Users | Self::Others | Self::OverlayInside(..) => true,
+            Self::Overlay(_) | Self::Filter => false,
+        }
+    }
 }
 
 /// From the helper. The end of the stream without `Failed` means that the program runs.
@@ -76,7 +106,7 @@ pub(crate) fn send(
     fds: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
     let text = serde_json::to_vec(message)?;
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -95,7 +125,7 @@ pub(crate) fn receive<T: DeserializeOwned>(
     socket: impl AsFd,
 ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut text = vec![0; LONGEST];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC;
     let got = loop {

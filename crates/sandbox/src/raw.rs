@@ -1,6 +1,7 @@
 //! The system calls that no safe wrapper offers.
 //!
-//! Everything here runs in the helper, which has one thread.
+//! Namespaces and executions are the helper's, which has one thread; loop devices and id-mapped
+//! mounts the launcher's.
 
 use std::{
     ffi::{CStr, CString},
@@ -39,6 +40,12 @@ fn check(result: libc::c_long) -> io::Result<libc::c_long> {
 pub(crate) fn unshare_user() -> io::Result<()> {
     // SAFETY: takes no pointer; the only thread moves to a new namespace.
     check(unsafe { libc::unshare(libc::CLONE_NEWUSER) }.into()).map(drop)
+}
+
+/// Moves the caller into new namespaces of these kinds.
+pub(crate) fn unshare(kinds: libc::c_int) -> io::Result<()> {
+    // SAFETY: takes no pointer; the only thread moves to new namespaces.
+    check(unsafe { libc::unshare(kinds) }.into()).map(drop)
 }
 
 /// Clones the caller into new namespaces as a child of the caller's own parent.
@@ -137,4 +144,99 @@ pub(crate) fn execute(image: BorrowedFd<'_>, argv: &[CString]) -> io::Error {
         )
     };
     io::Error::last_os_error()
+}
+
+/// Maps the ids of a mount that is nowhere yet as a user namespace says.
+pub(crate) fn map_ids(mount: BorrowedFd<'_>, namespace: BorrowedFd<'_>) -> io::Result<()> {
+    let userns_fd = u64::try_from(namespace.as_raw_fd())
+        .map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
+    let change = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_IDMAP,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd,
+    };
+    // SAFETY: the path is an empty C string and `change` is a whole `mount_attr` of the size passed;
+    // both outlive the call, which only reads them, and the descriptors are open for the borrows.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            &raw const change,
+            size_of::<libc::mount_attr>(),
+        )
+    })
+    .map(drop)
+}
+
+/// Requests of loop devices.
+const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4c82;
+const LOOP_CONFIGURE: libc::c_ulong = 0x4c0a;
+const LOOP_CLR_FD: libc::c_ulong = 0x4c01;
+
+/// The device lets go of its file when nobody has it open.
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+
+/// `struct loop_info64` of the kernel.
+#[repr(C)]
+struct LoopInfo {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+/// `struct loop_config` of the kernel.
+#[repr(C)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    info: LoopInfo,
+    reserved: [u64; 8],
+}
+
+/// Returns the number of a loop device that nobody uses, from the control device.
+pub(crate) fn free_loop(control: BorrowedFd<'_>) -> io::Result<u32> {
+    // SAFETY: the request takes no pointer and the descriptor is open for the borrow.
+    let number = check(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE).into() })?;
+    u32::try_from(number).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))
+}
+
+/// Puts a file behind a loop device; `name` is what lists show.
+pub(crate) fn configure_loop(
+    device: BorrowedFd<'_>,
+    file: BorrowedFd<'_>,
+    name: &[u8],
+) -> io::Result<()> {
+    // SAFETY: both structures are plain numbers, for which all zeroes is a valid value.
+    let mut config: LoopConfig = unsafe { std::mem::zeroed() };
+    config.fd =
+        u32::try_from(file.as_raw_fd()).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
+    config.block_size = 4096;
+    config.info.flags = LO_FLAGS_AUTOCLEAR;
+    // The last byte stays zero.
+    for (slot, byte) in config.info.file_name.iter_mut().take(63).zip(name) {
+        *slot = *byte;
+    }
+    // SAFETY: `config` is a whole `loop_config` that the kernel only reads during the call, and both
+    // descriptors are open for the borrows.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config).into() })
+        .map(drop)
+}
+
+/// Has a loop device let go of its file, at once or when nobody uses it any more.
+pub(crate) fn clear_loop(device: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the request takes no pointer and the descriptor is open for the borrow.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD).into() }).map(drop)
 }

@@ -15,6 +15,20 @@ pub struct Limits {
     pub pids: u32,
     /// Processor time per second, in thousandths of one processor.
     pub cpu_millis: u32,
+    /// What the writable layer may hold, in bytes; kept where [`crate::Disk::Image`] is the verdict.
+    pub disk_bytes: u64,
+    /// Files, folders and links that it may hold; kept where the bytes are.
+    pub inodes: u64,
+}
+
+/// What the writable layer lies over.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum Base {
+    /// The host's programs under an `/etc` of our own.
+    #[default]
+    Host,
+    /// Whole trees, the topmost first; nothing of the host is shown.
+    Trees(Vec<PathBuf>),
 }
 
 /// How the writable layer is put over the skeleton of the file tree.
@@ -47,6 +61,10 @@ pub struct Spec {
     pub shown: Vec<Shown>,
     /// The bounds.
     pub limits: Limits,
+    /// What the writable layer lies over.
+    pub base: Base,
+    /// Layers between the two, the topmost first; nothing writes to them.
+    pub above: Vec<PathBuf>,
 }
 
 /// A host folder that one sandbox shows read-only.

@@ -1,5 +1,6 @@
 //! The command line: its grammar, and what the process returns.
 
+mod check;
 mod config;
 mod console;
 mod descriptors;
@@ -35,6 +36,7 @@ Exit codes:
   3    no server can be reached
   4    the session ended in an error
   5    the session waits for an answer
+  6    sandboxes start with less isolation than they could have
   130  interrupted";
 
 /// Help of what every command takes; variables are no code to be marked up.
@@ -82,6 +84,8 @@ enum Command {
     /// Give files to sessions, and take what agents made
     #[command(subcommand)]
     Files(files::Command),
+    /// Try what this host can isolate, for the user that asks
+    Check(check::Arguments),
     /// Serve the scripted model over the Messages API
     ScriptedModel {
         /// Listen here
@@ -152,6 +156,10 @@ async fn dispatch(
         Command::Files(command) => {
             let client = common.client(environment).await?;
             files::run(command, &client, console).await
+        }
+        Command::Check(arguments) => {
+            let loaded = common.load(environment, None)?;
+            check::run(arguments, &loaded, console).await
         }
         Command::ScriptedModel { listen } => scripted_model::serve(listen, console).await,
         Command::Config(command) => config::run(&command, &common, environment, console),

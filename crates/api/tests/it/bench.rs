@@ -143,6 +143,7 @@ impl Bench {
             brains: setup.brains,
             attempts: 3,
             limits: Limits::default(),
+            require: Vec::new(),
             hand_idle: Duration::from_secs(600),
             checkpoints: Schedule::NEVER,
             hour_price: 80_000_000,

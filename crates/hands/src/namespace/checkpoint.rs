@@ -8,6 +8,7 @@ use std::{
 };
 
 use outlast_protocol::id::IncarnationId;
+use outlast_sandbox::Layer;
 use tokio::{sync::Mutex as Turn, task::spawn_blocking, time::Instant};
 use tokio_util::io::SyncIoBridge;
 
@@ -95,7 +96,9 @@ impl Node {
         stop: &layer::Stop,
     ) -> io::Result<(Sum, File)> {
         let frozen = hand.freeze()?;
-        let packed = self.pack(folder, stop)?;
+        let gone = || io::Error::other("the sandbox has ended");
+        let at = hand.layer().ok_or_else(gone)?;
+        let packed = self.pack_at(&at, folder, stop)?;
         if !frozen.holds() {
             return Err(io::Error::other("the sandbox ended meanwhile"));
         }
@@ -103,16 +106,20 @@ impl Node {
         Ok(packed)
     }
 
-    /// Packs what stands still.
+    /// Packs what an incarnation left.
     fn pack(&self, folder: &Folder, stop: &layer::Stop) -> io::Result<(Sum, File)> {
-        let at = folder.layer();
-        if !at.exists() {
+        let Some(at) = folder.layer()? else {
             let words = format!("nothing of `{}` is on this node", folder.incarnation());
             return Err(io::Error::new(io::ErrorKind::NotFound, words));
-        }
+        };
+        self.pack_at(&at, folder, stop)
+    }
+
+    /// Packs what stands still.
+    fn pack_at(&self, at: &Layer, folder: &Folder, stop: &layer::Stop) -> io::Result<(Sum, File)> {
         // Without a name: it goes with its last reader, even if this process dies.
         let mut file = tempfile::tempfile_in(folder.path()).map_err(|error| told(&error))?;
-        let sum = layer::pack(&at, &mut file, self.maker.ids(), stop);
+        let sum = layer::pack(at.path(), &mut file, self.maker.ids(), stop);
         Ok((sum.map_err(|error| told(&error))?, file))
     }
 

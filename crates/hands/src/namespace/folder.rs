@@ -8,7 +8,7 @@ use std::{
 };
 
 use outlast_protocol::id::IncarnationId;
-use outlast_sandbox::remove_tree;
+use outlast_sandbox::{Layer, remove_tree};
 
 use crate::Keep;
 
@@ -108,14 +108,16 @@ impl Folder {
         &self.path
     }
 
-    /// Returns the writable layer.
-    pub(super) fn layer(&self) -> PathBuf {
-        self.tree().join("upper")
+    /// Finds the writable layer of an incarnation that does not run, and mounts it if need be.
+    ///
+    /// The one way to it: it may be a folder or a file system in a file. Blocks.
+    pub(super) fn layer(&self) -> io::Result<Option<Layer>> {
+        Layer::find(&self.tree())
     }
 
-    /// Tells whether there is a writable layer.
+    /// Tells whether there is a layer.
     pub(super) fn has_layer(&self) -> bool {
-        self.layer().exists()
+        Layer::is_in(&self.tree())
     }
 
     /// Has a layer made aside and puts it in its place, durably, instead of one that is there.
@@ -142,7 +144,7 @@ impl Folder {
 
     /// Moves the layer of a predecessor here, if it has one. Done twice it does nothing more.
     pub(super) fn take_layer(&self, from: &Self) -> io::Result<()> {
-        if !from.layer().exists() {
+        if !from.has_layer() {
             return Ok(());
         }
         self.make()?;

@@ -12,7 +12,7 @@ use outlast_protocol::{
     CallResult, Outcome,
     id::{EventId, IncarnationId},
 };
-use outlast_sandbox::{Confined, Frozen, Pressure};
+use outlast_sandbox::{Confined, Frozen, Layer, Pressure};
 use serde_json::value::RawValue;
 use tokio::{
     sync::{mpsc, watch},
@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     journal::{At, Journal},
     link::{self, Link, Reader},
-    words,
+    usage, words,
 };
 use crate::{CallError, Fence, Hand, HandLost, Limits, Promise, Recalled, fence::Fences};
 
@@ -51,6 +51,8 @@ struct State {
     lost: Option<String>,
     /// How often limits had struck when somebody last looked.
     pressure: Pressure,
+    /// Calls that are being stopped because of a limit, and its words.
+    stopped: HashMap<EventId, String>,
     /// Closed when the sandbox is gone.
     frames: Option<mpsc::UnboundedSender<Vec<u8>>>,
 }
@@ -91,6 +93,7 @@ impl NamespaceHand {
             journal,
             lost: None,
             pressure: Pressure::default(),
+            stopped: HashMap::new(),
             frames: Some(frames),
         };
         let hand = Arc::new(Self {
@@ -102,6 +105,9 @@ impl NamespaceHand {
         });
         tasks.spawn(link::write(writer, outbox));
         tasks.spawn(read(reader, Arc::downgrade(&hand)));
+        if hand.layer().is_some_and(|layer| layer.room().is_none()) {
+            tasks.spawn(usage::keep(Arc::downgrade(&hand)));
+        }
         hand
     }
 
@@ -144,6 +150,50 @@ impl NamespaceHand {
         }
     }
 
+    /// Returns its bounds.
+    pub(super) const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Returns its writable layer, while it lives.
+    pub(super) fn layer(&self) -> Option<Layer> {
+        self.confined.layer()
+    }
+
+    /// Tells whether a call runs.
+    pub(super) fn is_busy(&self) -> bool {
+        let state = self.state();
+        let mut calls = state.calls.values();
+        calls.any(|call| matches!(call, Call::Running(_)))
+    }
+
+    /// Stops what runs because of a limit. With nothing to stop, what breaks it is beyond any call:
+    /// then the whole sandbox ends.
+    pub(super) fn stop_all(&self, words: &str) {
+        let mut state = self.state();
+        let running = state.calls.iter();
+        let running = running.filter(|(_, call)| matches!(call, Call::Running(_)));
+        let running: Vec<_> = running.map(|(id, _)| *id).collect();
+        if running.is_empty() {
+            drop(state);
+            return self.end(words);
+        }
+        for id in running {
+            let frame = encode(&ToInit::Cancel { id: id.to_string() });
+            if let (Ok(frame), Some(frames)) = (frame, &state.frames) {
+                // A closed channel means that the call is about to be lost, which settles it.
+                drop(frames.send(frame));
+            }
+            state.stopped.insert(id, words.to_owned());
+        }
+    }
+
+    /// Ends the sandbox because of a limit.
+    pub(super) fn end(&self, words: &str) {
+        self.state().lost.get_or_insert_with(|| words.to_owned());
+        self.confined.kill();
+    }
+
     /// Makes the error of a call.
     fn lost(&self, reason: impl Into<String>, handed_over: bool) -> HandLost {
         HandLost {
@@ -182,9 +232,21 @@ impl NamespaceHand {
     fn settle(&self, call: EventId, mut result: CallResult) {
         let pressure = self.confined.pressure();
         let mut state = self.state();
-        if result.is_error
-            && let Some(words) = words::struck(state.pressure, pressure, &self.limits)
-        {
+        if result.is_error {
+            let room = self.layer().and_then(|layer| layer.room());
+            let struck = words::struck(state.pressure, pressure, &self.limits)
+                .or_else(|| words::full(room?, &self.limits));
+            if let Some(words) = struck {
+                words::blame(&mut result, words);
+            } else if result.outcome == Outcome::Limit
+                && let Some(words) = words::held_back(state.pressure, pressure, &self.limits)
+            {
+                words::blame(&mut result, words);
+            }
+        }
+        if let Some(words) = state.stopped.remove(&call) {
+            result.is_error = true;
+            result.outcome = Outcome::Limit;
             words::blame(&mut result, words);
         }
         state.pressure = pressure;

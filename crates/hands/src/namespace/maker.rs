@@ -4,7 +4,9 @@ use std::{os::unix::net::UnixStream, sync::Arc, time::Duration};
 
 use outlast_init::frame::{FromInit, Settings, ToInit, User, VERSION};
 use outlast_protocol::id::IncarnationId;
-use outlast_sandbox::{Cgroups, Confined, Ids, Image, Launcher, Mode, Shown, Spec, Verdict};
+use outlast_sandbox::{
+    Base, Cgroups, Confined, Ids, Image, Launcher, Mode, Requirement, Shown, Spec, Verdict,
+};
 use tokio::{
     task::spawn_blocking,
     time::{Instant, timeout},
@@ -58,6 +60,11 @@ impl Maker {
         }
     }
 
+    /// Returns what starts sandboxes.
+    pub(super) fn launcher(&self) -> Arc<Launcher> {
+        Arc::clone(&self.launcher)
+    }
+
     /// Tells what this host can isolate.
     pub(super) fn verdict(&self) -> &Verdict {
         self.launcher.verdict()
@@ -66,6 +73,27 @@ impl Maker {
     /// Returns the ids that sandboxes run as.
     pub(super) fn ids(&self) -> &Ids {
         self.launcher.ids()
+    }
+
+    /// Refuses what this host cannot isolate as an operator demands.
+    pub(super) fn admit(
+        &self,
+        incarnation: IncarnationId,
+        require: &[Requirement],
+    ) -> Result<(), ProvisionError> {
+        let verdict = self.verdict();
+        let lacking = require
+            .iter()
+            .find_map(|wanted| Some((*wanted, verdict.lacks(*wanted)?)));
+        match lacking {
+            None => Ok(()),
+            Some((wanted, reason)) => Err(ProvisionError::Step {
+                incarnation,
+                step: format!("isolate it as `hands.require` demands ({})", wanted.name()),
+                reason,
+                mend: Some("`outlast check` prints the command that mends it".to_owned()),
+            }),
+        }
     }
 
     /// Removes control groups that a dead server left.
@@ -167,7 +195,11 @@ impl Maker {
                     memory_bytes: limits.memory_bytes,
                     pids: limits.pids,
                     cpu_millis: limits.cpu_millis,
+                    disk_bytes: limits.disk_bytes,
+                    inodes: limits.inodes,
                 },
+                base: Base::Host,
+                above: Vec::new(),
             };
             let confined = launcher.start(spec).map_err(|error| Failed {
                 step: error.step,

@@ -12,15 +12,17 @@ mod link;
 mod maker;
 mod outputs;
 mod slots;
+mod survey;
 mod uploads;
+mod usage;
 mod words;
 
 use std::{io, path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use outlast_protocol::id::{EventId, IncarnationId};
-pub use outlast_sandbox::{Cgroups, Layering, Mode, Verdict};
-use outlast_sandbox::{Image, Launcher};
+pub use outlast_sandbox::{Cgroups, Disk, Disks, Finding, Layering, Mode, State, Survey, Verdict};
+use outlast_sandbox::{Image, Launcher, Layer};
 use tokio::task::spawn_blocking;
 use tokio_util::task::TaskTracker;
 
@@ -32,6 +34,7 @@ use folder::{Folder, Folders};
 use hand::NamespaceHand;
 use maker::Maker;
 use slots::Slots;
+pub use survey::survey;
 use uploads::{Uploads, blocking};
 
 /// The helper that confines.
@@ -45,6 +48,18 @@ const INIT: &[u8] = include_bytes!(env!("OUTLAST_INIT"));
 pub struct Options {
     /// Holds a folder for each incarnation; made if it is missing. Of one server at a time.
     pub dir: PathBuf,
+    /// Whether sandboxes have disks of their own.
+    pub disks: Disks,
+}
+
+impl Options {
+    /// Makes the options for a folder, with everything that the host can do.
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        Self {
+            dir: dir.into(),
+            disks: Disks::Auto,
+        }
+    }
 }
 
 /// Makes hands of Linux sandboxes on this machine.
@@ -80,7 +95,14 @@ impl Namespaces {
         let made = spawn_blocking(move || -> io::Result<_> {
             let helper = Arc::new(Image::new("outlast-confine", CONFINE)?);
             let program = Arc::new(Image::new("outlast-init", INIT)?);
-            let launcher = Launcher::new(outlast_sandbox::Options { helper, shared })?;
+            let (dir, disks) = (options.dir.canonicalize()?, options.disks);
+            let launcher = Launcher::new(outlast_sandbox::Options {
+                helper,
+                shared,
+                disks,
+            })?;
+            // Of a server that died: the folder has one at a time.
+            launcher.sweep_disks(&dir);
             Ok((launcher, program))
         });
         let (launcher, program) = made.await.map_err(io::Error::other)??;
@@ -88,6 +110,8 @@ impl Namespaces {
         tracing::info!(?verdict, "sandboxes: {verdict}");
         let tasks = TaskTracker::new();
         let maker = Maker::new(launcher, program, tasks.clone());
+        let (left, launcher) = (folders.clone(), maker.launcher());
+        tasks.spawn_blocking(move || sweep_groups(&left, &launcher));
         Ok(Self {
             node: Arc::new(Node {
                 folders,
@@ -114,10 +138,34 @@ impl Namespaces {
     }
 }
 
+/// Removes the control groups of every incarnation that a dead server left.
+fn sweep_groups(folders: &Folders, launcher: &Launcher) {
+    for incarnation in folders.list() {
+        // One that has not lived may be given life just now.
+        if folders.of(incarnation).has_lived() {
+            launcher.remove_leftover(&incarnation.to_string());
+        }
+    }
+}
+
 impl Node {
+    /// Returns the writable layer of an incarnation, living or not, reachable while it is held.
+    ///
+    /// [`io::ErrorKind::NotFound`] if this node has none.
+    async fn layer(&self, incarnation: IncarnationId) -> io::Result<Layer> {
+        let living = self.slots.live(incarnation);
+        if let Some(layer) = living.and_then(|hand| hand.layer()) {
+            return Ok(layer);
+        }
+        let folder = self.folders.of(incarnation);
+        let found = blocking(move || folder.layer()).await?;
+        found.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
     /// Makes a hand, or returns the one there is.
     async fn provision(&self, recipe: &Recipe) -> Result<Arc<NamespaceHand>, ProvisionError> {
         let incarnation = recipe.incarnation;
+        self.maker.admit(incarnation, &recipe.require)?;
         let slot = self.slots.slot(incarnation);
         let mut slot = slot.lock().await;
         if let Some(hand) = slot.hand.as_ref().filter(|hand| !hand.is_lost()) {
@@ -253,14 +301,14 @@ impl Provisioner for Namespaces {
     }
 
     async fn outputs(&self, incarnation: IncarnationId) -> io::Result<Vec<Published>> {
-        let layer = self.node.folders.of(incarnation).layer();
-        blocking(move || outputs::list(&layer)).await
+        let layer = self.node.layer(incarnation).await?;
+        blocking(move || outputs::list(layer.path())).await
     }
 
     async fn output(&self, incarnation: IncarnationId, path: &str) -> io::Result<Reader> {
-        let layer = self.node.folders.of(incarnation).layer();
+        let layer = self.node.layer(incarnation).await?;
         let path = path.to_owned();
-        let file = blocking(move || outputs::open(&layer, &path)).await?;
+        let file = blocking(move || outputs::open(layer.path(), &path)).await?;
         Ok(Box::pin(tokio::fs::File::from_std(file)))
     }
 

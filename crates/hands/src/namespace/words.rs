@@ -1,13 +1,22 @@
 //! From what PID 1 says to what a model reads.
 
+use std::time::Duration;
+
 use outlast_init::frame::{Answer, Data, Ended, Part};
 use outlast_protocol::{
     CallResult, Outcome,
     content::{Block, Source},
 };
-use outlast_sandbox::Pressure;
+use outlast_sandbox::{Pressure, Room};
 
+use super::usage::Use;
 use crate::Limits;
+
+/// With less than this a disk is full.
+const ALMOST_NOTHING: u64 = 64 << 10;
+
+/// Being held back for less is not worth a word.
+const NOTABLE: Duration = Duration::from_secs(1);
 
 /// Turns an answer into a result.
 pub(super) fn result(answer: Answer) -> CallResult {
@@ -55,6 +64,58 @@ pub(super) fn struck(before: Pressure, now: Pressure, limits: &Limits) -> Option
     })
 }
 
+/// Says which bound of a disk of its own was reached, if one was.
+pub(super) fn full(room: Room, limits: &Limits) -> Option<String> {
+    if room.inodes == 0 {
+        return Some(format!(
+            "[the sandbox's limit of {} files was reached: remove some before making more]",
+            limits.inodes
+        ));
+    }
+    (room.bytes < ALMOST_NOTHING).then(|| {
+        format!(
+            "[the sandbox's disk limit of {} was reached: remove files before writing more]",
+            size(limits.disk_bytes)
+        )
+    })
+}
+
+/// Says which bound what was measured is beyond, if one.
+pub(super) fn beyond(used: Use, limits: &Limits) -> Option<String> {
+    if used.inodes == u64::MAX {
+        return Some(
+            "[folders in the sandbox are nested too deeply to be measured; what ran was stopped]"
+                .to_owned(),
+        );
+    }
+    let end = "; what ran was stopped; remove files before writing more]";
+    if used.inodes > limits.inodes {
+        return Some(format!(
+            "[the sandbox's limit of {} files was passed: it has {}{end}",
+            limits.inodes, used.inodes
+        ));
+    }
+    (used.bytes > limits.disk_bytes).then(|| {
+        format!(
+            "[the sandbox's disk limit of {} was passed: it holds {}{end}",
+            size(limits.disk_bytes),
+            size(used.bytes)
+        )
+    })
+}
+
+/// Says how long a call that ran out of time was held back, if it was.
+pub(super) fn held_back(before: Pressure, now: Pressure, limits: &Limits) -> Option<String> {
+    let held = now.held_back.saturating_sub(before.held_back);
+    (held >= NOTABLE).then(|| {
+        format!(
+            "[the sandbox's limit of {} processors held it back for {:.1} s in all]",
+            f64::from(limits.cpu_millis) / 1e3,
+            held.as_secs_f64()
+        )
+    })
+}
+
 /// Adds to a failure which limit struck.
 pub(super) fn blame(result: &mut CallResult, words: String) {
     if result.outcome == Outcome::Done {
@@ -66,6 +127,9 @@ pub(super) fn blame(result: &mut CallResult, words: String) {
 /// Writes a size as a person would.
 fn size(bytes: u64) -> String {
     match bytes {
+        bytes if bytes >= 1 << 30 && bytes.trailing_zeros() >= 30 => {
+            format!("{} GiB", bytes >> 30)
+        }
         bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
         bytes => format!("{bytes} bytes"),
     }

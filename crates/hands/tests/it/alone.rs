@@ -10,8 +10,8 @@ use std::{
 };
 
 use outlast_hands::{
-    Keep, Limits, Provisioner as _, Recipe,
-    namespace::{Cgroups, Layering, Mode},
+    Keep, Limits, Provisioner as _, Recipe, Requirement,
+    namespace::{Cgroups, Layering, Mode, State, survey},
 };
 use serde_json::json;
 
@@ -24,14 +24,14 @@ const INNER: &str = "OUTLAST_TEST_INNER";
 const NOBODY: u32 = 47_011;
 
 /// The inner half's folder, if this is the inner half.
-fn inner(name: &str) -> Option<PathBuf> {
+pub(crate) fn inner(name: &str) -> Option<PathBuf> {
     let value = std::env::var(INNER).ok()?;
     let (inner, folder) = value.split_once(' ')?;
     (inner == name).then(|| folder.into())
 }
 
 /// Prepares this binary to be started again as the test `name` in a folder that anybody may use.
-fn again(name: &str, folder: &Path) -> Command {
+pub(crate) fn again(name: &str, folder: &Path) -> Command {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
     // The target folder may be closed to other users.
     let copy = folder.join("it");
@@ -83,6 +83,19 @@ fn host_can() -> bool {
 async fn rootless_inner(folder: &Path) {
     let driver = open(folder.join("hands")).await;
     println!("{}", driver.verdict());
+    let survey = survey(folder).await.unwrap();
+    println!("{survey}");
+    let uid = rustix::process::getuid().as_raw();
+    assert!(survey.user.ends_with(&format!("(uid {uid})")), "{survey}");
+    assert_eq!(&survey.verdict, driver.verdict());
+    let left: Vec<_> = fs::read_dir(folder).unwrap().flatten().collect();
+    assert!(
+        !left
+            .iter()
+            .any(|entry| entry.file_name().to_string_lossy().starts_with("check-")),
+        "{left:?}"
+    );
+    disk_is_measured(&driver).await;
     let recipe = Recipe {
         limits: Limits {
             pids: 100,
@@ -138,6 +151,33 @@ async fn rootless_inner(folder: &Path) {
         driver.reap(incarnation, Keep::Nothing).await.unwrap();
     }
     assert!(driver.list().await.is_empty());
+}
+
+/// An ordinary user's sandbox has no disk of its own.
+async fn disk_is_measured(driver: &outlast_hands::namespace::Namespaces) {
+    if driver.verdict().refusal.is_some() {
+        return;
+    }
+    let lacking = Recipe {
+        require: vec![Requirement::Disk],
+        ..recipe()
+    };
+    let refused = driver.provision(&lacking).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("isolate it as `hands.require` demands (disk): a sandbox cannot have a disk of its own (only root can mount an image); `outlast check`"),
+        "{refused}"
+    );
+    let limits = Limits {
+        disk_bytes: 8 << 20,
+        ..Limits::default()
+    };
+    let recipe = Recipe { limits, ..recipe() };
+    let hand = driver.provision(&recipe).await.unwrap();
+    crate::disks::what_is_measured_is_stopped(&hand).await;
+    driver
+        .reap(recipe.incarnation, Keep::Nothing)
+        .await
+        .unwrap();
 }
 
 /// Without control groups PID 1 itself keeps the limits.
@@ -300,10 +340,23 @@ async fn a_host_without_user_namespaces_is_told_what_would_help() {
                 "{text}"
             );
             assert!(
-                text.contains("; user namespaces are off for this user: set user.max_"),
+                text.contains("; user namespaces are off for this user: as root, `sysctl -w user.max_user_namespaces=15000"),
                 "{text}"
             );
         }
+        let survey = survey(&folder).await.unwrap();
+        let users = &survey.findings[0];
+        assert_eq!(
+            (users.part, users.state),
+            ("user namespaces", State::Missing),
+            "{survey}"
+        );
+        assert_eq!(
+            users.mend.as_deref(),
+            Some("sysctl -w user.max_user_namespaces=15000"),
+            "{survey}"
+        );
+        assert!(survey.left().starts_with("none: "), "{survey}");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ async fn the_namespace_driver_conforms() {
             .path()
             .join(number.fetch_add(1, Ordering::Relaxed).to_string());
         Fixture {
-            provisioner: Arc::new(Namespaces::new(Options { dir }).await.unwrap()),
+            provisioner: Arc::new(Namespaces::new(Options::at(dir)).await.unwrap()),
             entropy: Arc::new(Counter),
             quick: ("bash", r#"{"command": "date +%N; echo $RANDOM$RANDOM"}"#),
             endless: ("bash", r#"{"command": "sleep 1000"}"#),

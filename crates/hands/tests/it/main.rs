@@ -12,6 +12,7 @@
 mod alone;
 mod bash;
 mod checkpoints;
+mod disks;
 mod drivers;
 mod escapes;
 mod files;

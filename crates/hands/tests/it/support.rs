@@ -1,7 +1,6 @@
 //! A driver in a folder of its own, and short ways to ask a hand for something.
 
 use std::{
-    collections::BTreeMap,
     path::PathBuf,
     sync::{
         Arc,
@@ -48,13 +47,7 @@ pub(crate) fn incarnation() -> IncarnationId {
 }
 
 pub(crate) fn recipe() -> Recipe {
-    Recipe {
-        incarnation: incarnation(),
-        predecessor: None,
-        limits: Limits::default(),
-        image: None,
-        packages: BTreeMap::new(),
-    }
+    Recipe::new(incarnation())
 }
 
 /// A driver whose folder goes with it.
@@ -89,7 +82,7 @@ impl Node {
 }
 
 pub(crate) async fn open(dir: PathBuf) -> Namespaces {
-    Namespaces::new(Options { dir }).await.unwrap()
+    Namespaces::new(Options::at(dir)).await.unwrap()
 }
 
 pub(crate) fn raw(input: &Value) -> Box<RawValue> {

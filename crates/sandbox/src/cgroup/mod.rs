@@ -13,6 +13,7 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
 };
 
 use rustix::{
@@ -35,6 +36,8 @@ pub struct Pressure {
     pub oom_kills: u64,
     /// New processes refused because there were too many.
     pub pids_refused: u64,
+    /// How long processes waited for the processor because they had used up their share.
+    pub held_back: Duration,
 }
 
 /// How groups are made on this host.
@@ -123,14 +126,18 @@ impl Controllers {
 fn sweep(parent: &Path) {
     let now = clock_gettime(ClockId::Realtime).tv_sec;
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let Some(name) = name.strip_prefix(PREFIX) else {
+            continue;
+        };
         let old = entry
             .metadata()
             .is_ok_and(|metadata| metadata.ctime() + 60 < now);
-        if ours && is_doomed(&entry.path()) {
+        if is_doomed(&entry.path()) {
             release(&entry.path());
             remove(&entry.path());
-        } else if ours && old {
+        } else if old || is_dead_trial(name) {
             // Fails for a group in use, which is why it is tried.
             drop(fs::remove_dir(entry.path()));
         }
@@ -171,6 +178,14 @@ fn release(folder: &Path) {
     }
 }
 
+/// Tells whether a group was made for the trial of a process that is gone.
+fn is_dead_trial(name: &str) -> bool {
+    let pid = name
+        .strip_prefix("trial-")
+        .and_then(|rest| rest.split('-').next());
+    pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+}
+
 /// The groups of one sandbox.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
@@ -181,6 +196,8 @@ pub(crate) struct Group {
     oom: Option<PathBuf>,
     /// The file with a line `max N`.
     pids: Option<PathBuf>,
+    /// The file that tells how long processes were held back.
+    cpu: Option<PathBuf>,
 }
 
 impl Group {
@@ -202,6 +219,8 @@ impl Group {
         Pressure {
             oom_kills: count(&self.oom, "oom_kill"),
             pids_refused: count(&self.pids, "max"),
+            held_back: Duration::from_micros(count(&self.cpu, "throttled_usec"))
+                + Duration::from_nanos(count(&self.cpu, "throttled_time")),
         }
     }
 

@@ -67,6 +67,7 @@ impl Hierarchies {
                 "memory" => group.oom = Some(folder.join("memory.oom_control")),
                 "pids" => group.pids = Some(folder.join("pids.events")),
                 "freezer" => group.freezer = Some(Freezer::V1(folder.clone())),
+                "cpu" => group.cpu = Some(folder.join("cpu.stat")),
                 _ => {}
             }
             group.folders.push(folder);

@@ -70,6 +70,7 @@ impl Parent {
             oom: Some(folder.join("memory.events")),
             pids: Some(folder.join("pids.events")),
             freezer: Some(Freezer::V2(folder.clone())),
+            cpu: Some(folder.join("cpu.stat")),
             folders: vec![folder.clone()],
         };
         make(&folder)?;
@@ -153,6 +154,8 @@ mod tests {
         memory_bytes: 1 << 20,
         pids: 10,
         cpu_millis: 1500,
+        disk_bytes: 1 << 20,
+        inodes: 100,
     };
 
     #[test]

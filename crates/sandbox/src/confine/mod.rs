@@ -8,6 +8,7 @@ mod dev;
 mod identity;
 mod proc;
 mod root;
+mod trial;
 
 use std::{
     ffi::CString,
@@ -21,7 +22,7 @@ use rustix::{fs::Mode as Permissions, process::Signal};
 
 use crate::{
     error::step,
-    plan::{self, Down, Plan, Up},
+    plan::{self, Down, Plan, Trial, Up},
     raw::{self, Side},
     seccomp,
 };
@@ -74,7 +75,10 @@ pub fn run() -> ExitCode {
 /// Makes the namespaces, and in the new process becomes the program.
 fn stages(socket: &OwnedFd) -> Result<(), Failure> {
     die_with_parent()?;
-    let (plan, [channel, program]) = take_plan(socket)?;
+    let Order { plan, fds } = match take_order(socket)? {
+        Taken::Plan(order) => order,
+        Taken::Trial(trial) => return trial::run(&trial, socket),
+    };
     // The user namespace comes first, alone: the other namespaces then belong to it.
     raw::unshare_user().at(step::USER_NAMESPACE)?;
     plan::send(socket.as_fd(), &Up::Unshared, &[]).at("report to the launcher")?;
@@ -83,7 +87,7 @@ fn stages(socket: &OwnedFd) -> Result<(), Failure> {
         Side::Caller(pid) => {
             plan::send(socket.as_fd(), &Up::Born(pid), &[]).at("report to the launcher")
         }
-        Side::New => become_program(&plan, &channel, &program),
+        Side::New => become_program(&plan, &fds),
     }
 }
 
@@ -92,23 +96,53 @@ fn die_with_parent() -> Result<(), Failure> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at("tie to the launcher")
 }
 
-/// Receives the plan and the descriptors that belong to it.
-fn take_plan(socket: &OwnedFd) -> Result<(Plan, [OwnedFd; 2]), Failure> {
+/// What a helper is to do.
+enum Taken {
+    Plan(Order),
+    Trial(Trial),
+}
+
+/// A plan and the descriptors that belong to it.
+struct Order {
+    plan: Plan,
+    fds: Descriptors,
+}
+
+/// The descriptors of a plan.
+struct Descriptors {
+    channel: OwnedFd,
+    program: OwnedFd,
+    disk: Option<OwnedFd>,
+}
+
+/// Receives the first message.
+fn take_order(socket: &OwnedFd) -> Result<Taken, Failure> {
     let gone = || io::Error::from(io::ErrorKind::UnexpectedEof);
-    match plan::receive::<Down>(socket).at("receive the plan")? {
-        Some((Down::Plan(plan), fds)) => match <[OwnedFd; 2]>::try_from(fds) {
-            Ok(fds) => Ok((*plan, fds)),
-            Err(_) => Err(Failure::new("receive the descriptors", &gone())),
-        },
-        Some((Down::Mapped, _)) | None => Err(Failure::new("receive the plan", &gone())),
+    let (plan, fds) = match plan::receive::<Down>(socket).at("receive the plan")? {
+        Some((Down::Plan(plan), fds)) => (*plan, fds),
+        Some((Down::Try(trial), _)) => return Ok(Taken::Trial(trial)),
+        Some((Down::Mapped, _)) | None => return Err(Failure::new("receive the plan", &gone())),
+    };
+    let mut fds = fds.into_iter();
+    let (Some(channel), Some(program), disk) = (fds.next(), fds.next(), fds.next()) else {
+        return Err(Failure::new("receive the descriptors", &gone()));
+    };
+    if disk.is_some() != plan.disk {
+        return Err(Failure::new("receive the descriptors", &gone()));
     }
+    let fds = Descriptors {
+        channel,
+        program,
+        disk,
+    };
+    Ok(Taken::Plan(Order { plan, fds }))
 }
 
 /// Waits until the launcher has given the user namespace its ids.
 fn wait_for_ids(socket: &OwnedFd) -> Result<(), Failure> {
     match plan::receive::<Down>(socket).at("wait for ids")? {
         Some((Down::Mapped, _)) => Ok(()),
-        Some((Down::Plan(_), _)) | None => Err(Failure::new(
+        Some((Down::Plan(_) | Down::Try(_), _)) | None => Err(Failure::new(
             "wait for ids",
             &io::ErrorKind::UnexpectedEof.into(),
         )),
@@ -116,15 +150,15 @@ fn wait_for_ids(socket: &OwnedFd) -> Result<(), Failure> {
 }
 
 /// Builds the tree, gives everything up, and executes the program.
-fn become_program(plan: &Plan, channel: &OwnedFd, program: &OwnedFd) -> Result<(), Failure> {
-    let skeleton = root::open(plan)?;
+fn become_program(plan: &Plan, fds: &Descriptors) -> Result<(), Failure> {
+    let lowers = root::open(plan)?;
     let folders = binds::open(plan)?;
     identity::take(plan.mode)?;
     // After the ids changed, because a change of ids clears it.
     die_with_parent()?;
     rustix::system::sethostname(plan.hostname.as_bytes()).at("set the host name")?;
     loopback()?;
-    root::build(plan, &skeleton)?;
+    root::build(plan, &lowers, fds.disk.as_ref())?;
     binds::show(plan, &folders)?;
     root::enter()?;
     proc::mask()?;
@@ -132,7 +166,7 @@ fn become_program(plan: &Plan, channel: &OwnedFd, program: &OwnedFd) -> Result<(
     rustix::process::umask(Permissions::from_raw_mode(0o022));
     identity::limit(&plan.limits)?;
     let argv = arguments(&plan.argv)?;
-    place(channel)?;
+    place(&fds.channel)?;
     identity::drop_capabilities(plan.mode)?;
     seccomp::install().map_err(|error| {
         let step = format!("install the system call filter ({error})");
@@ -140,7 +174,7 @@ fn become_program(plan: &Plan, channel: &OwnedFd, program: &OwnedFd) -> Result<(
     })?;
     Err(Failure::new(
         step::EXECUTE,
-        &raw::execute(program.as_fd(), &argv),
+        &raw::execute(fds.program.as_fd(), &argv),
     ))
 }
 

@@ -7,10 +7,10 @@ use std::{
 };
 
 use rustix::{
-    fs::{Mode, OFlags},
+    fs::{CWD, Mode, OFlags},
     mount::{
-        MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
-        unmount,
+        MountFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags, mount,
+        mount_bind_recursive, mount_change, move_mount, unmount,
     },
 };
 
@@ -28,19 +28,35 @@ pub(super) const ROOT: &str = "root";
 /// `/tmp` takes at most this part of the memory limit, since what lies in it is memory.
 const TMP_SHARE: u64 = 8;
 
-/// Goes to the sandbox's folder and opens the skeleton, while the launcher's own rights still hold:
-/// the way there may be closed to the user that the sandbox runs as.
-pub(super) fn open(plan: &Plan) -> Result<OwnedFd, Failure> {
+/// Where a disk of the sandbox's own is mounted while the tree is built, relative as [`ROOT`] is.
+const DISK: &str = "disk";
+
+/// Goes to the sandbox's folder and opens what lies below the writable layer, while the launcher's
+/// own rights still hold: the way there may be closed to the user that the sandbox runs as.
+pub(super) fn open(plan: &Plan) -> Result<Vec<OwnedFd>, Failure> {
     rustix::process::chdir(&plan.folder).at("enter the sandbox's folder")?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::open(&plan.skeleton, flags, Mode::empty()).at("open the skeleton of the tree")
+    let open = |path| rustix::fs::open(path, flags, Mode::empty()).at("open the base of the tree");
+    plan.lowers.iter().map(open).collect()
 }
 
 /// Mounts everything below [`ROOT`].
-pub(super) fn build(plan: &Plan, skeleton: &OwnedFd) -> Result<(), Failure> {
+pub(super) fn build(
+    plan: &Plan,
+    lowers: &[OwnedFd],
+    disk: Option<&OwnedFd>,
+) -> Result<(), Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).at("make mounts private")?;
-    layers(plan.layering, skeleton)?;
+    let within = match disk {
+        None => String::new(),
+        Some(disk) => {
+            let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+            move_mount(disk, "", CWD, DISK, flags).at(step::DISK)?;
+            format!("{DISK}/")
+        }
+    };
+    layers(plan.layering, lowers, &within)?;
     for folder in &plan.shown {
         show(folder)?;
     }
@@ -53,19 +69,23 @@ pub(super) fn build(plan: &Plan, skeleton: &OwnedFd) -> Result<(), Failure> {
     dev::build(&inside("dev"), size)
 }
 
-/// Mounts the writable layer over the skeleton.
-fn layers(layering: Layering, skeleton: &OwnedFd) -> Result<(), Failure> {
+/// Mounts the writable layer, which is in the folder or `within` one of it, over the others.
+fn layers(layering: Layering, lowers: &[OwnedFd], within: &str) -> Result<(), Failure> {
     match layering {
         Layering::Overlay => {
-            let lower = skeleton.as_raw_fd();
+            let names = lowers
+                .iter()
+                .map(|lower| format!("/proc/self/fd/{}", lower.as_raw_fd()));
+            let lower = names.collect::<Vec<_>>().join(":");
             let options = text(format!(
-                "lowerdir=/proc/self/fd/{lower},upperdir=upper,workdir=work,userxattr"
+                "lowerdir={lower},upperdir={within}upper,workdir={within}work,userxattr"
             ))?;
             let flags = MountFlags::NOSUID | MountFlags::NODEV;
             mount("overlay", ROOT, "overlay", flags, options.as_c_str()).at(step::OVERLAY)
         }
         Layering::Plain => {
-            mount_bind_recursive("upper", ROOT).at("mount the writable layer")?;
+            let upper = format!("{within}upper");
+            mount_bind_recursive(upper, ROOT).at("mount the writable layer")?;
             let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
             add_mount_attributes(c"root", attributes, Reach::All).at("restrict the writable layer")
         }

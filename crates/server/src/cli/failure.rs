@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     Ended = 4,
     /// The session waits for an answer.
     Waits = 5,
+    /// Sandboxes start, with less.
+    Less = 6,
     /// A person stopped it.
     Interrupted = 130,
 }

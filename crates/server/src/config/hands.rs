@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_hands::Limits;
+use outlast_hands::{Limits, Requirement};
 use outlast_kernel::Schedule;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,12 @@ pub struct Hands {
     pub checkpoint_idle_seconds: u64,
     /// How long a turn goes on before that happens between two calls.
     pub checkpoint_seconds: u64,
+    /// What its files may take on the disk.
+    pub disk_mib: u64,
+    /// How many files, folders and links it may have.
+    pub inodes: u64,
+    /// What the host must be able to isolate.
+    pub require: Vec<Requirement>,
 }
 
 impl Default for Hands {
@@ -42,6 +48,9 @@ impl Default for Hands {
             idle_seconds: 900,
             checkpoint_idle_seconds: 10,
             checkpoint_seconds: 300,
+            disk_mib: limits.disk_bytes >> 20,
+            inodes: limits.inodes,
+            require: Vec::new(),
         }
     }
 }
@@ -63,7 +72,9 @@ impl Hands {
             "hands.checkpoint_seconds",
             self.checkpoint_seconds,
             0..=31_536_000,
-        )
+        )?;
+        within("hands.disk_mib", self.disk_mib, 1..=16_777_216)?;
+        within("hands.inodes", self.inodes, 64..=1_000_000_000)
     }
 
     /// Returns the bounds as a driver takes them.
@@ -79,7 +90,8 @@ impl Hands {
             cpu_millis,
             call: Duration::from_secs(self.call_seconds),
             output_bytes: self.output_kib << 10,
-            ..Limits::default()
+            disk_bytes: self.disk_mib << 20,
+            inodes: self.inodes,
         }
     }
 

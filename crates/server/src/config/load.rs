@@ -221,7 +221,7 @@ fn variables(
 /// Makes a value that remembers its variable; lists are parted by commas.
 fn said(name: &str, key: &str, text: &str) -> config::Value {
     let origin = name.to_owned();
-    if key == "upstream.betas" {
+    if matches!(key, "upstream.betas" | "hands.require") {
         let parts = text
             .split(',')
             .map(str::trim)

@@ -223,7 +223,7 @@ fn make(dir: &Path) -> Result<(), StartError> {
 
 async fn hands(dir: &Path) -> Result<Namespaces, StartError> {
     let dir: PathBuf = dir.join("hands");
-    let made = Namespaces::new(namespace::Options { dir: dir.clone() }).await;
+    let made = Namespaces::new(namespace::Options::at(&dir)).await;
     made.map_err(|error| StartError::Data { path: dir, error })
 }
 
@@ -243,6 +243,7 @@ async fn kernel(
             brains: config.kernel.brains,
             attempts: config.kernel.attempts,
             limits: config.hands.limits(),
+            require: config.hands.require.clone(),
             hand_idle: config.hands.idle(),
             checkpoints: config.hands.checkpoints(),
             hour_price: config.prices.hour(),

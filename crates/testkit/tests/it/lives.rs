@@ -138,6 +138,7 @@ impl World {
                 brains: 8,
                 attempts: 50,
                 limits: Limits::default(),
+                require: Vec::new(),
                 hand_idle: Duration::from_secs(86_400),
                 checkpoints: self.schedule,
                 hour_price: 0,

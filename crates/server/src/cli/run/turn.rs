@@ -222,9 +222,12 @@ impl Turn {
         let (tone, word) = match exit {
             Exit::Done => (Tone::Dim, "done".to_owned()),
             Exit::Interrupted => (Tone::Dim, "interrupted".to_owned()),
-            Exit::Ended | Exit::Waits | Exit::Failed | Exit::Usage | Exit::Unreachable => {
-                (Tone::Wrong, format!("ended: {}", render::stop(event)))
-            }
+            Exit::Ended
+            | Exit::Waits
+            | Exit::Failed
+            | Exit::Usage
+            | Exit::Less
+            | Exit::Unreachable => (Tone::Wrong, format!("ended: {}", render::stop(event))),
         };
         let usage = self.usage.clone().unwrap_or_default();
         let active = usage
