@@ -69,13 +69,18 @@ pub(crate) async fn upload(
 }
 
 /// `GET /v1/files`, newest first.
-pub(crate) async fn list(State(app): State<Shared>, Params(mut query): Params) -> Answer {
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    Params(mut query): Params,
+    headers: HeaderMap,
+) -> Answer {
+    let style = Style::of(&headers);
     let scope = query.text("scope_id")?;
     // An id of another form names no session, like any id that was never given out.
     let known = scope.as_deref().map(SessionId::parse);
     let ids = query.list("ids", limits::FILE_IDS_SENT)?;
     if !ids.is_empty() {
-        return app.by_ids(query, known, ids).await;
+        return app.by_ids(query, known, ids, style).await;
     }
     let bounds = (limits::PAGE, limits::EVENT_PAGE_MAX);
     let all = TimeRange::default();
@@ -83,7 +88,7 @@ pub(crate) async fn list(State(app): State<Shared>, Params(mut query): Params) -
     let edge = (query.text("after_id")?, query.text("before_id")?);
     query.finish()?;
     let Some(scope) = known.map_or(Some(None), |known| known.map(Some)) else {
-        return Ok(empty());
+        return view(&[], false, None, style);
     };
     let edge = app.edge(edge).await?;
     let (order, after) = match &edge {
@@ -113,7 +118,7 @@ pub(crate) async fn list(State(app): State<Shared>, Params(mut query): Params) -
     } else {
         page.cursors(edges, more).0
     };
-    view(&items, more, next)
+    view(&items, more, next, style)
 }
 
 /// `GET /v1/files/{file_id}`.
@@ -200,27 +205,41 @@ fn range(headers: &HeaderMap, size: u64) -> Option<(u64, u64)> {
     (from < size).then_some((from, length))
 }
 
-fn empty() -> Response {
-    let tail = [("next_page", None), ("first_id", None), ("last_id", None)];
-    answer::json(more(answer::page::<&str>(&[], &tail), false))
+/// How a page says what follows.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Style {
+    /// By a cursor.
+    Cursor,
+    /// By the ids at its edges, as clients of the older version read it.
+    Edges,
 }
 
-/// Makes a page of files; what older clients page by stands there too.
-fn view(items: &[StoredFile], is_more: bool, next: Option<String>) -> Answer {
+impl Style {
+    fn of(headers: &HeaderMap) -> Self {
+        let version = headers.get("anthropic-version");
+        if version.is_some_and(|version| version == "2023-06-01") {
+            Self::Edges
+        } else {
+            Self::Cursor
+        }
+    }
+}
+
+/// Makes a page of files.
+fn view(items: &[StoredFile], more: bool, next: Option<String>, style: Style) -> Answer {
     let data = items.iter().map(|file| answer::text(&shown(file)));
     let data = data.collect::<Result<Vec<_>, _>>()?;
+    if style == Style::Cursor {
+        return Ok(answer::json(answer::page(&data, &[("next_page", next)])));
+    }
     let id = |file: &StoredFile| file.id.to_string();
-    let tail = [
-        ("next_page", next),
+    let edges = [
         ("first_id", items.first().map(id)),
         ("last_id", items.last().map(id)),
     ];
-    Ok(answer::json(more(answer::page(&data, &tail), is_more)))
-}
-
-fn more(mut page: String, is_more: bool) -> String {
-    page.truncate(page.len().saturating_sub(1));
-    format!(r#"{page},"has_more":{is_more}}}"#)
+    let page = answer::page(&data, &edges);
+    let open = page.strip_suffix('}').unwrap_or(&page);
+    Ok(answer::json(format!(r#"{open},"has_more":{more}}}"#)))
 }
 
 impl App {
@@ -230,6 +249,7 @@ impl App {
         mut query: Query,
         scope: Option<Option<SessionId>>,
         ids: Vec<String>,
+        style: Style,
     ) -> Answer {
         for name in ["limit", "page", "after_id", "before_id"] {
             if query.text(name)?.is_some() {
@@ -250,7 +270,7 @@ impl App {
             .into());
         }
         if scope == Some(None) {
-            return Ok(empty());
+            return view(&[], false, None, style);
         }
         let ids: Vec<_> = ids.iter().filter_map(|id| FileId::parse(id)).collect();
         let query = FileQuery {
@@ -261,7 +281,7 @@ impl App {
             order: Way::Backwards,
             after: None,
         };
-        view(&self.kernel.files(&query).await?.items, false, None)
+        view(&self.kernel.files(&query).await?.items, false, None, style)
     }
 
     /// Reads the places that older clients page by.

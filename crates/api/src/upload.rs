@@ -3,7 +3,10 @@
 use std::{
     io,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -25,6 +28,14 @@ use crate::extract::{PAUSE, too_slow};
 /// A client that is still sending would otherwise see a broken connection and never the answer.
 const DRAINED: u64 = 4 * limits::BODY_BYTES as u64;
 
+/// Bytes after which the form's reader is made to stop and hand on what it has.
+///
+/// It would otherwise go on reading, into memory, for as long as something is there to be read.
+const BREATH: usize = 256 * 1024;
+
+/// Bytes of a body that may be read and not handed on: boundaries, names, what is being looked at.
+const HELD: u64 = 8 * 1024 * 1024;
+
 /// An upload that arrived whole.
 #[derive(Debug)]
 pub(crate) struct Upload {
@@ -39,6 +50,8 @@ pub(crate) struct Upload {
 struct Arriving {
     body: Arc<tokio::sync::Mutex<BodyDataStream>>,
     fault: Arc<Mutex<Option<Problem>>>,
+    /// Bytes of the body that were read and not handed on.
+    held: Arc<AtomicU64>,
 }
 
 impl Upload {
@@ -51,6 +64,7 @@ impl Upload {
         let arriving = Arriving {
             body: Arc::new(tokio::sync::Mutex::new(body.into_data_stream())),
             fault: Arc::default(),
+            held: Arc::default(),
         };
         let read = form(kernel, headers, &arriving).await;
         // Of a failure in the middle only the reason of the body's own end says what happened.
@@ -185,21 +199,45 @@ impl Arriving {
     }
 
     fn chunks(&self) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-        stream::unfold(self.clone(), |arriving| async move {
+        stream::unfold((self.clone(), 0), |(arriving, mut run)| async move {
+            if run >= BREATH {
+                run = 0;
+                tokio::task::yield_now().await;
+            }
             let next = {
                 let mut body = arriving.body.lock().await;
                 timeout(PAUSE, body.next()).await
             };
             let item = match next {
                 Ok(None) => return None,
-                Ok(Some(Ok(chunk))) => Ok(chunk),
+                Ok(Some(Ok(chunk))) => {
+                    run += chunk.len();
+                    arriving.hold(chunk)
+                }
                 Ok(Some(Err(_))) => Err(arriving.fail(Problem::invalid(
                     "the body broke off before its announced end",
                 ))),
                 Err(_) => Err(arriving.fail(too_slow())),
             };
-            Some((item, arriving))
+            Some((item, (arriving, run)))
         })
+    }
+
+    /// Counts what is read; a form that is all boundaries and names is refused.
+    fn hold(&self, chunk: Bytes) -> io::Result<Bytes> {
+        let size = chunk.len() as u64;
+        let held = self.held.fetch_add(size, Ordering::Relaxed) + size;
+        if held <= HELD.max(size) {
+            return Ok(chunk);
+        }
+        Err(self.fail(Problem::invalid(
+            "the body is not a valid multipart form: too much of it belongs to no part",
+        )))
+    }
+
+    /// Counts what was handed on.
+    fn pass(&self, size: u64) {
+        self.held.fetch_sub(size, Ordering::Relaxed);
     }
 
     /// Reads on for a while without keeping anything.
@@ -244,6 +282,7 @@ impl Stream for Bounded {
             }
             other @ (Poll::Ready(None) | Poll::Pending) => return other,
         };
+        self.arriving.pass(chunk.len() as u64);
         match self.left.checked_sub(chunk.len() as u64) {
             Some(left) => {
                 self.left = left;

@@ -272,7 +272,7 @@ fn headers(key: Option<&SecretString>) -> Result<HeaderMap, Error> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+    headers.insert("anthropic-version", HeaderValue::from_static("2026-10-21"));
     headers.insert("anthropic-beta", HeaderValue::from_static(BETA));
     if let Some(key) = key {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))

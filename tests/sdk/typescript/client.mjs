@@ -30,8 +30,9 @@ export function watch(target, seen, path = '') {
 }
 
 async function call(target, method, given, seen, path) {
-  seen.calls.add(path);
+  seen.calls.add(path.replace(/[A-Z]/g, (sign) => `_${sign.toLowerCase()}`));
   const result = await method.apply(target, given);
+  if (result instanceof Response) return result;
   if (result?.controller) return new Events(result, seen, path);
   if (typeof result?.getNextPage === 'function') return new Page(result, seen, path);
   return seen.keep(path, result);

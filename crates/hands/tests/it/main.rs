@@ -20,3 +20,4 @@ mod life;
 mod limits;
 mod support;
 mod timing;
+mod uploads;

@@ -11,6 +11,7 @@
 mod commands;
 mod config;
 mod disk;
+mod files;
 mod first_session;
 mod killed;
 mod readers;

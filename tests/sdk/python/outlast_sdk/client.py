@@ -97,7 +97,7 @@ class Page:
     def __init__(self, inner: Any, seen: Seen, path: str) -> None:
         self._inner, self._seen, self._path = inner, seen, path
         self.data = seen.keep(path, list(inner.data))
-        self.next_page: str | None = inner.next_page
+        self.next_page: str | None = getattr(inner, "next_page", None)
         self.prev_page: str | None = getattr(inner, "prev_page", None)
         self.extra = set(inner.model_extra or {}) - {"_request_id"}
         assert not self.extra, f"unknown fields of a page: {self.extra}"

@@ -96,7 +96,7 @@ export default {
     const cases = {
       budget: session({ budget }),
       vault_ids: session({ vault_ids: ['vlt_01x'] }),
-      resources: session({ resources: [{ type: 'file', file_id: 'file_01x' }] }),
+      resources: session({ resources: [{ type: 'memory_store', memory_store_id: 'memstore_01x' }] }),
       mcp_servers: agent({ mcp_servers: [{ type: 'url', name: 'm', url: 'https://example.com/mcp' }] }),
       'tools.0.type': agent({ tools: [{ type: 'mcp_toolset', mcp_server_name: 'm' }] }),
       skills: agent({ skills: [{ type: 'anthropic', skill_id: 'xlsx' }] }),
@@ -151,7 +151,6 @@ export default {
 
   /** Parts of the API that are not there yet say so under their own code. */
   async 'errors.later_parts'(w) {
-    const { id } = await w.session();
     const environment = await w.environment();
     for (const work of [
       () => w.api.vaults.list(),
@@ -161,8 +160,6 @@ export default {
       () => w.api.dreams.list(),
       () => w.api.environments.work.list(environment),
       () => w.api.environments.work.stats(environment),
-      () => w.api.sessions.resources.list(id),
-      () => w.raw.files.list(),
       () => w.raw.skills.list(),
     ]) {
       const error = await refused(work(), 'NotFoundError');

@@ -142,6 +142,12 @@ impl TestServer {
         has("x-api-key", &self.canary)
     }
 
+    /// Returns the body of the n-th request that reached the model, from 0.
+    pub(crate) fn sent(&self, n: usize) -> Value {
+        let captured = self.tape.captured();
+        serde_json::from_slice(&captured[n].body).unwrap()
+    }
+
     /// Keeps what a client saw, to be searched at the end.
     pub(crate) fn note(&self, seen: impl std::fmt::Display) {
         self.noted.lock().unwrap().push_str(&seen.to_string());

@@ -105,7 +105,7 @@ async def not_supported(w: World) -> None:
         "budget": w.api.sessions.create(**base, extra_body={"budget": budget}),
         "vault_ids": w.api.sessions.create(**base, vault_ids=["vlt_01x"]),
         "resources": w.api.sessions.create(
-            **base, resources=[{"type": "file", "file_id": "file_01x"}]
+            **base, resources=[{"type": "memory_store", "memory_store_id": "memstore_01x"}]
         ),
         "mcp_servers": w.api.agents.create(name="x", model="scripted", mcp_servers=[server]),
         "tools.0.type": w.api.agents.create(
@@ -193,7 +193,6 @@ async def too_large(w: World) -> None:
 @scenario("errors.later_parts")
 async def later_parts(w: World) -> None:
     """Parts of the API that are not there yet say so under their own code."""
-    session = await w.session()
     environment = await w.environment()
     for work in (
         w.api.vaults.list(),
@@ -203,8 +202,6 @@ async def later_parts(w: World) -> None:
         w.api.dreams.list(),
         w.api.environments.work.list(environment),
         w.api.environments.work.stats(environment),
-        w.api.sessions.resources.list(session.id),
-        w.api.files.list(),
         w.api.skills.list(),
     ):
         error = await refused(work, anthropic.NotFoundError)
