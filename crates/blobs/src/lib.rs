@@ -1,7 +1,7 @@
 //! Large bodies, files and checkpoints under plain keys.
 //!
-//! [`Blobs`] is the contract, [`Folder`] keeps them in a local directory, and [`conformance`] is
-//! what every implementation has to pass.
+//! [`Blobs`] is the contract, [`Folder`] keeps them in a local directory, [`S3`] in a bucket of an
+//! S3-compatible service, and [`conformance`] is what every implementation has to pass.
 
 #![forbid(unsafe_code)]
 
@@ -9,7 +9,9 @@ pub mod conformance;
 mod contract;
 mod folder;
 mod key;
+pub mod s3;
 
 pub use contract::{Blobs, Error, Reader};
 pub use folder::Folder;
 pub use key::{BadKey, Key};
+pub use s3::S3;

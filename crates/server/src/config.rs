@@ -3,6 +3,7 @@
 //! Layers, the later over the earlier: the defaults, one file, the environment, flags. Every key is
 //! described in `outlast.default.toml`, and a test holds that file against the structs here.
 
+mod blobs;
 mod environment;
 mod files;
 mod hands;
@@ -19,6 +20,7 @@ mod upstream;
 
 use serde::{Deserialize, Serialize};
 
+pub use blobs::Blobs;
 pub use environment::Environment;
 pub use files::Files;
 pub use hands::Hands;
@@ -50,6 +52,8 @@ pub struct Config {
     pub hands: Hands,
     /// Files of clients and agents.
     pub files: Files,
+    /// Where large bodies, files and checkpoints are kept.
+    pub blobs: Blobs,
     /// The kernel's bounds.
     pub kernel: Kernel,
     /// How failures of the model are retried.
@@ -106,6 +110,7 @@ impl Config {
         self.upstream.check()?;
         self.hands.check()?;
         self.files.check()?;
+        self.blobs.check()?;
         self.kernel.check()?;
         self.retries.check()?;
         self.log.check()?;

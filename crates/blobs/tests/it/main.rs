@@ -1,5 +1,7 @@
 //! The contract, on every implementation in this crate.
 
+mod s3;
+
 use std::sync::Arc;
 
 use outlast_blobs::{Blobs, Folder, conformance};

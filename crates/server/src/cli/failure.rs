@@ -100,6 +100,7 @@ impl From<StartError> for Failure {
             | StartError::Upstream(_) => Exit::Usage,
             StartError::Listen { .. }
             | StartError::Data { .. }
+            | StartError::Blobs(_)
             | StartError::Store(_)
             | StartError::Write(_)
             | StartError::Key(_) => Exit::Failed,

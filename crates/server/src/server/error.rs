@@ -46,6 +46,9 @@ pub enum StartError {
         /// Why.
         error: io::Error,
     },
+    /// The bucket for blobs cannot be used.
+    #[error("blobs cannot be kept where `blobs.url` says: {0}")]
+    Blobs(outlast_blobs::Error),
     /// The store cannot be opened; another server may have it.
     #[error(transparent)]
     Store(#[from] OpenError),
@@ -96,6 +99,7 @@ impl StartError {
             | Self::Listen { .. }
             | Self::Upstream(_)
             | Self::Data { .. }
+            | Self::Blobs(_)
             | Self::Store(_)
             | Self::Write(_)
             | Self::Key(_) => None,

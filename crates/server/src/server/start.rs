@@ -1,7 +1,7 @@
 //! Starts a server: the port first, then the lock, then everything else.
 
 use std::{
-    fs, io,
+    fs,
     net::SocketAddr,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
@@ -199,13 +199,7 @@ async fn open(
         takes_system: Arc::new(move |model| facts.of(model).mid_conversation_system),
     });
     let store = opened.await?;
-    let path = dir.join("blobs");
-    let (folder, late) = (path.clone(), blobs.clone());
-    let opened = tokio::task::spawn_blocking(move || late.open(&folder)).await;
-    opened
-        .map_err(io::Error::other)
-        .flatten()
-        .map_err(|error| StartError::Data { path, error })?;
+    blobs.open(&config.blobs, dir).await?;
     Ok((store, blobs))
 }
 
