@@ -43,6 +43,9 @@ pub(crate) struct Options {
     /// The built example that measures the store alone
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
+    /// The built example that measures checkpoints
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hands: Option<PathBuf>,
     /// The folder with `initdb`, `postgres` and `pgbench`
     #[arg(long, value_name = "DIR")]
     pub(crate) postgres: Option<PathBuf>,
@@ -65,6 +68,8 @@ pub(crate) enum Row {
     Append,
     /// Cold and warm hands
     Hand,
+    /// Checkpoints of workspaces
+    Checkpoint,
     /// Wake at 100,000 events
     Wake,
     /// Memory

@@ -2,6 +2,7 @@
 
 pub(crate) mod append;
 pub(crate) mod boot;
+pub(crate) mod checkpoint;
 mod fill;
 pub(crate) mod hand;
 pub(crate) mod memory;

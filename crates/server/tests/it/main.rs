@@ -14,6 +14,7 @@ mod disk;
 mod files;
 mod first_session;
 mod killed;
+mod lost_machine;
 mod readers;
 mod refusals;
 mod run;
