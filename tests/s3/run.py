@@ -1,4 +1,4 @@
-"""Runs the contract of blobs on an S3-compatible server that nobody here wrote.
+"""Runs the contract of blobs, and a whole server, on an S3-compatible server that nobody here wrote.
 
     python3 tests/s3/run.py
 
@@ -69,10 +69,11 @@ def main() -> None:
     folder = install.cache()
     folder.mkdir(parents=True, exist_ok=True)
     install.environment(folder / "s3", ["-r", str(listed)], listed.read_text())
-    tests = ["cargo", "nextest", "run", "--locked", "-p", "outlast-blobs", "--run-ignored", "only"]
+    tests = ["cargo", "nextest", "run", "--locked", "--run-ignored", "only"]
     with serving(folder / "s3" / "bin" / "python") as url:
         environment = {**os.environ, "OUTLAST_TEST_S3": url}
-        code = subprocess.run([*tests, "-E", "test(s3::)"], check=False, env=environment).returncode
+        only = ["-p", "outlast-blobs", "-p", "outlast-server", "-E", "test(s3)"]
+        code = subprocess.run([*tests, *only], check=False, env=environment).returncode
     sys.exit(code)
 
 

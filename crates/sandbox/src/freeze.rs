@@ -4,10 +4,9 @@
 //! until none is left that runs, so that one inside that wakes the others is found too.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     os::fd::OwnedFd,
-    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -71,11 +70,13 @@ impl Drop for Frozen {
     }
 }
 
-/// Stops every process of the pid namespace of `first`.
+/// Stops `first` and all that descend from it: everything in its pid namespace, where orphans are
+/// its children.
+///
+/// Asked of their namespace, processes of a sandbox that hide from their own user would not answer.
 fn stop_all(first: i32, stopped: &mut Stopped) -> io::Result<()> {
-    let space = space(first)?;
     for _ in 0..ROUNDS {
-        if !stop_some(&space, stopped)? {
+        if !stop_some(first, stopped)? {
             return Ok(());
         }
         pause();
@@ -85,31 +86,61 @@ fn stop_all(first: i32, stopped: &mut Stopped) -> io::Result<()> {
 }
 
 /// Stops those that run now; tells whether there were any.
-fn stop_some(wanted: &Path, stopped: &mut Stopped) -> io::Result<bool> {
+fn stop_some(first: i32, stopped: &mut Stopped) -> io::Result<bool> {
+    let family = family(first)?;
     let mut any = false;
-    for entry in fs::read_dir("/proc")? {
-        let name = entry?.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
-            continue;
-        };
-        if space(pid).is_ok_and(|found| found == wanted) && runs(pid) {
+    for pid in &family {
+        if runs(*pid) {
             any = true;
-            stop(pid, wanted, stopped)?;
+            stop(*pid, first, &family, stopped)?;
         }
     }
     Ok(any)
 }
 
+/// Returns a process and all that descend from it.
+fn family(first: i32) -> io::Result<BTreeSet<i32>> {
+    let mut parents = BTreeMap::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let pid = name.to_str().and_then(|name| name.parse::<i32>().ok());
+        if let Some(pid) = pid
+            && let Some(parent) = parent(pid)
+        {
+            parents.insert(pid, parent);
+        }
+    }
+    let mut family = BTreeSet::from([first]);
+    loop {
+        let known = family.len();
+        let more = parents.iter().filter(|(_, parent)| family.contains(parent));
+        let more: Vec<_> = more.map(|(pid, _)| *pid).collect();
+        family.extend(more);
+        if family.len() == known {
+            return Ok(family);
+        }
+    }
+}
+
+/// Returns the parent of a process, if it is there.
+fn parent(pid: i32) -> Option<i32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in parentheses and may hold anything.
+    let (_, rest) = text.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// Stops one process, unless its number is another's by now.
-fn stop(pid: i32, wanted: &Path, stopped: &mut Stopped) -> io::Result<()> {
+fn stop(pid: i32, first: i32, family: &BTreeSet<i32>, stopped: &mut Stopped) -> io::Result<()> {
     let Some(number) = Pid::from_raw(pid) else {
         return Ok(());
     };
     let Ok(process) = pidfd_open(number, PidfdFlags::empty()) else {
         return Ok(());
     };
-    // Looked at again, now that the number cannot change hands unnoticed.
-    if !space(pid).is_ok_and(|found| found == wanted) {
+    // Looked at again, now that the number cannot change hands unnoticed. A number that comes free
+    // goes to a child of somebody else; `first` is our child and keeps its own.
+    if pid != first && !parent(pid).is_some_and(|parent| family.contains(&parent)) {
         return Ok(());
     }
     match pidfd_send_signal(&process, Signal::STOP) {
@@ -120,11 +151,6 @@ fn stop(pid: i32, wanted: &Path, stopped: &mut Stopped) -> io::Result<()> {
         Err(rustix::io::Errno::SRCH) => Ok(()),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Names the pid namespace of a process.
-fn space(pid: i32) -> io::Result<PathBuf> {
-    fs::read_link(format!("/proc/{pid}/ns/pid"))
 }
 
 /// Tells whether a thread of a process is neither stopped nor dead; its first one may have left.
@@ -142,7 +168,10 @@ fn runs(pid: i32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command, Stdio};
+    use std::{
+        path::Path,
+        process::{Child, Command, Stdio},
+    };
 
     use super::*;
 
@@ -163,9 +192,11 @@ mod tests {
         let mut child = writer(file.path());
         let pid = i32::try_from(child.id()).unwrap();
         let mut stopped = Stopped::new();
-        let space = space(pid).unwrap();
+        let own = i32::try_from(std::process::id()).unwrap();
+        let family = family(own).unwrap();
+        assert!(family.contains(&pid) && !family.contains(&1));
         while runs(pid) {
-            stop(pid, &space, &mut stopped).unwrap();
+            stop(pid, own, &family, &mut stopped).unwrap();
             pause();
         }
         let length = fs::metadata(file.path()).unwrap().len();

@@ -21,7 +21,7 @@ use crate::support::{bash, call, failed, fine, open, recipe, sh, text};
 const INNER: &str = "OUTLAST_TEST_INNER";
 
 /// An ordinary user that no system has.
-const NOBODY: u32 = 47_011;
+pub(crate) const NOBODY: u32 = 47_011;
 
 /// The inner half's folder, if this is the inner half.
 pub(crate) fn inner(name: &str) -> Option<PathBuf> {
@@ -47,7 +47,7 @@ pub(crate) fn again(name: &str, folder: &Path) -> Command {
 }
 
 /// Runs the inner half, which must pass.
-fn pass(mut command: Command) {
+pub(crate) fn pass(mut command: Command) {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
@@ -392,6 +392,7 @@ async fn a_folder_that_cannot_carry_an_overlay_serves_plainly() {
         };
         let hand = driver.provision(&next).await.unwrap();
         assert_eq!(sh(&hand, "cat file; hostname").await, "x\nsandbox");
+        crate::checkpoints::there_and_back(&driver, &hand).await;
         driver.reap(next.incarnation, Keep::Nothing).await.unwrap();
         return;
     }

@@ -1,17 +1,26 @@
 //! Checkpoints of real sandboxes: what comes back, what stands still meanwhile, and that all goes on.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs,
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use outlast_hands::{
-    Keep, Provisioner as _, Recipe,
+    Hand, Keep, Provisioner as _, Recipe,
     files::{Packed, Sum},
-    namespace::Namespaces,
+    namespace::{Cgroups, Namespaces},
 };
 use outlast_protocol::id::IncarnationId;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
-use crate::support::{Node, bash, call, fine, open, recipe, sh, text, until};
+use crate::{
+    alone,
+    support::{Node, bash, call, fine, incarnation, open, recipe, sh, text, until},
+};
 
 /// A pack in memory.
 async fn taken(driver: &Namespaces, incarnation: IncarnationId) -> (Sum, Vec<u8>) {
@@ -273,4 +282,108 @@ async fn the_state_directory_goes_and_the_checkpoint_stays() {
     let hand = next.provision(&second).await.unwrap();
     assert_eq!(sh(&hand, "cat file").await, "kept");
     drop(keep);
+}
+
+/// Packs the workspace of a hand and looks at a copy of it on the same node.
+pub(crate) async fn there_and_back(driver: &Namespaces, hand: &Arc<dyn Hand>) {
+    let script =
+        "mkdir -p shut/in; echo x > shut/in/f; ln shut/in/f zz; chmod 0 shut/in/f; chmod 0 shut; rm -f /etc/hosts
+        (i=0; while :; do i=$((i+1)); echo $i >> a; echo $i >> z; done) > /dev/null 2>&1 &
+        (while :; do kill -CONT -1; done) > /dev/null 2>&1 &
+        sleep 1000 > /dev/null 2>&1 & echo $! > stopped; sleep 0.3; kill -STOP $(cat stopped)";
+    sh(hand, script).await;
+    let (sum, bytes) = taken(driver, hand.incarnation()).await;
+    let grown = "s=$(stat -c %s a); while [ $(stat -c %s a) = $s ]; do sleep 0.01; done";
+    sh(hand, grown).await;
+    let copy = recipe();
+    laid(driver, copy.incarnation, &sum, &bytes).await;
+    let copied = driver.provision(&copy).await.unwrap();
+    let look = "stat -c %a shut; chmod 700 shut; chmod 600 shut/in/f; cat shut/in/f; [ shut/in/f -ef zz ] && \
+        echo $(($(wc -l < a) - $(wc -l < z)))";
+    let seen = sh(&copied, look).await;
+    assert!(["0\nx\n0", "0\nx\n1"].contains(&seen.as_str()), "{seen}");
+    driver.reap(copy.incarnation, Keep::Nothing).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_groups_everything_is_stopped_by_signals() {
+    let name = "checkpoints::without_groups_everything_is_stopped_by_signals";
+    if let Some(folder) = alone::inner(name) {
+        let driver = open(folder.join("hands")).await;
+        if driver.verdict().refusal.is_some() {
+            return;
+        }
+        assert!(matches!(driver.verdict().cgroups, Cgroups::None { .. }));
+        let recipe = recipe();
+        let hand = driver.provision(&recipe).await.unwrap();
+        there_and_back(&driver, &hand).await;
+        let state = "cut -d ' ' -f 3 /proc/$(cat stopped)/stat";
+        // Somebody inside wakes everything up again and again: then it may run.
+        let state = sh(&hand, state).await;
+        assert!(matches!(state.as_str(), "T" | "S" | "R"), "{state}");
+        driver
+            .reap(recipe.incarnation, Keep::Nothing)
+            .await
+            .unwrap();
+        assert!(driver.list().await.is_empty());
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = alone::again(name, folder.path());
+    if rustix::process::geteuid().is_root() {
+        command.uid(alone::NOBODY).gid(alone::NOBODY);
+    }
+    alone::pass(command);
+}
+
+/// What a server leaves that is killed while a sandbox stands still: processes that were killed and
+/// cannot die.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_dead_server_left_standing_still_dies_at_the_next_start() {
+    let node = Node::new().await;
+    let hand = node.hand().await;
+    let own = hand.incarnation().to_string();
+    let groups = groups(Path::new("/sys/fs/cgroup"), &own);
+    let Some(freezer) = groups
+        .iter()
+        .find(|group| group.join("freezer.state").exists())
+    else {
+        println!("no freezer of version 1 here: a killed process dies in any group");
+        return;
+    };
+    let left = freezer.with_file_name(format!("outlast-box-{}", incarnation()));
+    fs::create_dir(&left).unwrap();
+    let mut process = std::process::Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .unwrap();
+    fs::write(left.join("cgroup.procs"), process.id().to_string()).unwrap();
+    fs::write(left.join("freezer.state"), "FROZEN").unwrap();
+    let state = || fs::read_to_string(left.join("freezer.state")).unwrap_or_default();
+    until("it stands still", || state().trim() == "FROZEN").await;
+    // One that was not killed is somebody's, who takes a checkpoint.
+    let other = Node::new().await;
+    assert_eq!(state().trim(), "FROZEN");
+    process.kill().unwrap();
+    assert!(process.try_wait().unwrap().is_none(), "it cannot die yet");
+    drop(other);
+    let _next = Node::new().await;
+    process.wait().unwrap();
+    // The process is gone, and its group with it or at the start after the next.
+    assert!(!left.exists() || fs::remove_dir(&left).is_ok());
+    assert_eq!(sh(&hand, "echo alive").await, "alive");
+}
+
+/// Finds the folders of control groups that carry a name.
+fn groups(at: &Path, name: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(at).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(groups(&entry.path(), name));
+            if entry.file_name().to_string_lossy().contains(name) {
+                found.push(entry.path());
+            }
+        }
+    }
+    found
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use outlast_blobs::{Blobs as _, Key, S3, s3};
 use serde_json::{Value, json};
 
 use crate::support::{Binary, Does as _, bash, leftovers, of, said, script, until};
@@ -68,6 +69,62 @@ async fn the_files_of_the_checkpoint_come_back_and_the_model_is_told() {
     second.client.delete(&path).await.unwrap();
     until("the checkpoints to go", async || {
         stored().is_empty().then_some(())
+    })
+    .await;
+    assert!(second.stop().await.success());
+}
+
+/// The whole machine is lost: but for the log nothing is left, and the files are in the bucket.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a server: scripts/test s3"]
+async fn s3_has_what_the_machine_lost() {
+    let secret = "canary-71d0c2";
+    let endpoint = std::env::var("OUTLAST_TEST_S3").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let start = async |key: Option<&str>| {
+        let mut command = Binary::command(dir.path());
+        command
+            .env("OUTLAST__HANDS__CHECKPOINT_IDLE_SECONDS", "1")
+            .env("OUTLAST__BLOBS__URL", "s3://outlast-test/server")
+            .env("OUTLAST__BLOBS__ENDPOINT", &endpoint)
+            .env("OUTLAST__BLOBS__ACCESS_KEY_ID", "test")
+            .env("OUTLAST__BLOBS__SECRET_ACCESS_KEY", secret);
+        Binary::start_as(&mut command, dir.path(), key).await
+    };
+    let first = start(None).await;
+    let key = std::fs::read_to_string(dir.path().join("local.key")).unwrap();
+    let session = first.client.session("scripted").await;
+    turn(
+        &first,
+        &session,
+        "seq 10 > file; env; cat /proc/1/environ",
+        1,
+    )
+    .await;
+    let bucket = S3::new(&s3::Options {
+        url: "s3://outlast-test/server".to_owned(),
+        endpoint: Some(endpoint.clone()),
+        region: None,
+        access_key_id: Some("test".to_owned()),
+        secret_access_key: Some(secret.into()),
+        session_token: None,
+    })
+    .unwrap();
+    let folder = Key::new(format!("sessions/{session}/checkpoints")).unwrap();
+    let stored = async || bucket.list(&folder, None, 9).await.unwrap();
+    until("a checkpoint", async || stored().await.pop()).await;
+    killed(first, dir.path()).await;
+    std::fs::remove_dir_all(dir.path().join("hands")).unwrap();
+    assert!(!dir.path().join("blobs").exists());
+    let second = start(Some(key.trim())).await;
+    let events = turn(&second, &session, "md5sum < file", 2).await;
+    let text = said(of(&events, "agent.message").last().unwrap());
+    assert!(text.contains("3b0332e02daabf31651a5a0d81ba830a"), "{text}");
+    assert!(!format!("{events:?}").contains(secret));
+    let path = format!("/v1/sessions/{session}");
+    second.client.delete(&path).await.unwrap();
+    until("the checkpoints to go", async || {
+        stored().await.is_empty().then_some(())
     })
     .await;
     assert!(second.stop().await.success());

@@ -11,10 +11,11 @@ use std::{
 use outlast_sandbox::Ids;
 use rustix::{
     fs::{
-        AtFlags, Dir, FileType, Mode, OFlags, Stat, chmodat, fstat, open, openat, readlinkat,
-        statat,
+        AtFlags, Dir, FileType, Mode, OFlags, Stat, chmodat, fchmod, fstat, open, openat,
+        readlinkat, statat,
     },
     io::Errno,
+    process::geteuid,
 };
 use tar::{Builder, EntryType, Header};
 
@@ -64,8 +65,8 @@ fn count_in(folder: BorrowedFd<'_>, stop: &Stop, depth: usize) -> io::Result<u64
             kind = FileType::from_raw_mode(stat.st_mode);
         }
         if kind == FileType::Directory {
-            let inner = open_in(folder, name, FOLDER)?;
-            found += count_in(inner.as_fd(), stop, deeper(depth)?)?;
+            let inner = Folder::open(folder, name)?;
+            found += count_in(inner.folder.as_fd(), stop, deeper(depth)?)?;
         }
         found += u64::from(kind != FileType::Socket);
     }
@@ -81,19 +82,44 @@ fn deeper(depth: usize) -> io::Result<usize> {
     Ok(depth + 1)
 }
 
-/// Opens a folder or file that its owner may have closed to itself; permissions stay as they are.
-fn open_in(folder: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
-    match openat(folder, name, flags, Mode::empty()) {
+/// A folder that is open for reading; one that its owner had closed to itself is closed again.
+struct Folder {
+    folder: OwnedFd,
+    closed: Option<Mode>,
+}
+
+impl Folder {
+    fn open(above: BorrowedFd<'_>, name: &[u8]) -> io::Result<Self> {
+        let stat = statat(above, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
+        let wanted = Mode::RUSR | Mode::XUSR;
+        // Whoever may do everything needs no permission.
+        let closed = (!mode.contains(wanted) && !geteuid().is_root()).then_some(mode);
+        if closed.is_some() {
+            chmodat(above, name, mode | wanted, AtFlags::empty())?;
+        }
+        let folder = openat(above, name, FOLDER, Mode::empty())?;
+        Ok(Self { folder, closed })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(mode) = self.closed {
+            // It was changed a moment ago, so it can be changed back.
+            let _ = fchmod(&self.folder, mode);
+        }
+    }
+}
+
+/// Opens a file that its owner may have closed to itself; permissions stay as they are.
+fn open_file(folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
+    match openat(folder, name, FILE, Mode::empty()) {
         Err(Errno::ACCESS) => {
             let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
             let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
-            chmodat(
-                folder,
-                name,
-                mode | Mode::RUSR | Mode::XUSR,
-                AtFlags::empty(),
-            )?;
-            let opened = openat(folder, name, flags, Mode::empty());
+            chmodat(folder, name, mode | Mode::RUSR, AtFlags::empty())?;
+            let opened = openat(folder, name, FILE, Mode::empty());
             chmodat(folder, name, mode, AtFlags::empty())?;
             Ok(opened?)
         }
@@ -163,8 +189,8 @@ impl<W: Write> Packer<'_, W> {
         let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if kind == FileType::Directory {
-            let inner = open_in(folder, name, FOLDER)?;
-            return self.folder(inner.as_fd(), &stat, deeper(depth)?);
+            let inner = Folder::open(folder, name)?;
+            return self.folder(inner.folder.as_fd(), &stat, deeper(depth)?);
         }
         if kind == FileType::Socket {
             return Ok(());
@@ -174,7 +200,7 @@ impl<W: Write> Packer<'_, W> {
             return self.put(&entry, io::empty(), 0);
         }
         match kind {
-            FileType::RegularFile => self.file(open_in(folder, name, FILE)?.into(), &stat),
+            FileType::RegularFile => self.file(open_file(folder, name)?.into(), &stat),
             FileType::Symlink => {
                 let to = readlinkat(folder, name, Vec::new())?.into_bytes();
                 let entry = self.entry(Kind::Symlink { to }, &stat);

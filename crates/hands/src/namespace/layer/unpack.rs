@@ -14,7 +14,9 @@ use std::{
 };
 
 use outlast_sandbox::Ids;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, linkat, mkdirat, mknodat, openat, symlinkat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, chmodat, linkat, mkdirat, mknodat, openat, symlinkat,
+};
 
 use super::{
     DEEPEST,
@@ -51,6 +53,7 @@ pub(super) fn unpack(archive: impl Read, at: &Path, ids: &Ids, most: u64) -> io:
         root,
         root_attributes: None,
         open: Vec::new(),
+        closed: Vec::new(),
         ids,
     };
     let mut entries = 0;
@@ -78,6 +81,9 @@ struct Unpacker<'a> {
     /// Set last, as with every folder: making something in it would change its time.
     root_attributes: Option<Attributes>,
     open: Vec<Open>,
+    /// Folders that their owner closed to itself, the inner ones first. Closed at the end, because
+    /// a file in one of them may get another name.
+    closed: Vec<(Vec<u8>, Mode)>,
     ids: &'a Ids,
 }
 
@@ -115,10 +121,23 @@ impl Unpacker<'_> {
 
     /// Gives the last folder its attributes and leaves it.
     fn leave(&mut self) -> io::Result<()> {
-        match self.open.pop() {
-            Some(open) => attributes::set(open.folder, &open.attributes, self.ids),
-            None => Ok(()),
+        let names = self.open.iter().map(|open| open.name.as_slice());
+        let path = names.collect::<Vec<_>>().join(&b'/');
+        let Some(Open {
+            folder,
+            mut attributes,
+            ..
+        }) = self.open.pop()
+        else {
+            return Ok(());
+        };
+        let mode = attributes.mode;
+        attributes.mode |= 0o100;
+        attributes::set(&folder, &attributes, self.ids)?;
+        if attributes.mode != mode {
+            self.closed.push((path, Mode::from_raw_mode(mode)));
         }
+        Ok(())
     }
 
     /// Returns the folder that it is in.
@@ -177,19 +196,29 @@ impl Unpacker<'_> {
 
     /// Gives a file another name.
     fn link(&self, to: &[u8], name: &[u8]) -> io::Result<()> {
-        let mut parts = parts(to)?;
-        let file = parts.pop().ok_or_else(|| broken("a link to nothing"))?;
+        let (folder, file) = self.find(to)?;
+        Ok(linkat(&folder, file, self.here(), name, AtFlags::empty())?)
+    }
+
+    /// Opens the folder that something is in; returns it with the thing's name.
+    fn find<'p>(&self, path: &'p [u8]) -> io::Result<(OwnedFd, &'p [u8])> {
+        let mut parts = parts(path)?;
+        let name = parts.pop().ok_or_else(|| broken("an empty path"))?;
         let mut folder = openat(&self.root, ".", STEP, Mode::empty())?;
         for part in parts {
             folder = openat(&folder, part, STEP, Mode::empty())?;
         }
-        Ok(linkat(&folder, file, self.here(), name, AtFlags::empty())?)
+        Ok((folder, name))
     }
 
     /// Leaves every folder.
     fn finish(mut self) -> io::Result<()> {
         while !self.open.is_empty() {
             self.leave()?;
+        }
+        for (path, mode) in &self.closed {
+            let (above, name) = self.find(path)?;
+            chmodat(above, name, *mode, AtFlags::empty())?;
         }
         match &self.root_attributes {
             Some(attributes) => attributes::set(&self.root, attributes, self.ids),
