@@ -76,6 +76,7 @@ struct Node {
     folders: Folders,
     maker: Maker,
     slots: Slots,
+    layers: outputs::Layers,
     turns: checkpoint::Turns,
     tasks: TaskTracker,
 }
@@ -117,6 +118,7 @@ impl Namespaces {
                 folders,
                 maker,
                 slots: Slots::default(),
+                layers: outputs::Layers::default(),
                 turns: checkpoint::Turns::default(),
                 tasks,
             }),
@@ -152,14 +154,12 @@ impl Node {
     /// Returns the writable layer of an incarnation, living or not, reachable while it is held.
     ///
     /// [`io::ErrorKind::NotFound`] if this node has none.
-    async fn layer(&self, incarnation: IncarnationId) -> io::Result<Layer> {
+    async fn layer(&self, incarnation: IncarnationId) -> io::Result<Arc<Layer>> {
         let living = self.slots.live(incarnation);
         if let Some(layer) = living.and_then(|hand| hand.layer()) {
-            return Ok(layer);
+            return Ok(Arc::new(layer));
         }
-        let folder = self.folders.of(incarnation);
-        let found = blocking(move || folder.layer()).await?;
-        found.ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.layers.of(self.folders.of(incarnation)).await
     }
 
     /// Makes a hand, or returns the one there is.
@@ -307,9 +307,7 @@ impl Provisioner for Namespaces {
 
     async fn output(&self, incarnation: IncarnationId, path: &str) -> io::Result<Reader> {
         let layer = self.node.layer(incarnation).await?;
-        let path = path.to_owned();
-        let file = blocking(move || outputs::open(layer.path(), &path)).await?;
-        Ok(Box::pin(tokio::fs::File::from_std(file)))
+        outputs::read(layer, path.to_owned()).await
     }
 
     async fn list(&self) -> Vec<IncarnationId> {

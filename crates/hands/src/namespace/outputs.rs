@@ -5,19 +5,27 @@
 //! UTF-8 is passed over, because no path of the API could name it.
 
 use std::{
+    collections::HashMap,
     ffi::CStr,
     fs::File,
     io,
     os::fd::{AsFd, OwnedFd},
     path::Path,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    task::{Context, Poll},
 };
 
+use outlast_protocol::id::IncarnationId;
+use outlast_sandbox::Layer;
 use rustix::{
     fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, openat2, statat},
     io::Errno,
 };
+use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::files::{Published, is_plain};
+use super::{Folder, uploads::blocking};
+use crate::files::{Published, Reader, is_plain};
 
 /// Where outputs stand in a layer.
 const FOLDER: &str = "mnt/session/outputs";
@@ -33,6 +41,67 @@ const DEPTH: usize = 32;
 
 /// Bytes of a path.
 const PATH: usize = 1_024;
+
+/// Layers of incarnations that do not run, for as long as somebody reads them.
+///
+/// One may be a file system in a file, which only one mount can have: whoever reads it shares that.
+#[derive(Debug, Default)]
+pub(super) struct Layers(Mutex<HashMap<IncarnationId, Arc<Slot>>>);
+
+/// The one mount of a layer, while it is in use.
+type Slot = tokio::sync::Mutex<Weak<Layer>>;
+
+impl Layers {
+    /// Finds the layer of an incarnation that does not run.
+    pub(super) async fn of(&self, folder: Folder) -> io::Result<Arc<Layer>> {
+        let slot = self.slot(folder.incarnation());
+        let mut slot = slot.lock().await;
+        // One that was removed or taken over may still be read by somebody.
+        if let Some(layer) = slot.upgrade().filter(|_| folder.has_layer()) {
+            return Ok(layer);
+        }
+        let found = blocking(move || folder.layer()).await?;
+        let layer = Arc::new(found.ok_or(io::ErrorKind::NotFound)?);
+        *slot = Arc::downgrade(&layer);
+        Ok(layer)
+    }
+
+    fn slot(&self, incarnation: IncarnationId) -> Arc<Slot> {
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = |slot: &Slot| {
+            slot.try_lock()
+                .map_or(true, |layer| layer.strong_count() > 0)
+        };
+        slots.retain(|_, slot| Arc::strong_count(slot) > 1 || used(slot));
+        Arc::clone(slots.entry(incarnation).or_default())
+    }
+}
+
+/// An output that is read; its layer stays where it is meanwhile.
+struct Output {
+    content: tokio::fs::File,
+    _layer: Arc<Layer>,
+}
+
+impl AsyncRead for Output {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.content).poll_read(cx, buffer)
+    }
+}
+
+/// Opens an output of a layer to be read.
+pub(super) async fn read(layer: Arc<Layer>, path: String) -> io::Result<Reader> {
+    let held = Arc::clone(&layer);
+    let file = blocking(move || open(layer.path(), &path)).await?;
+    Ok(Box::pin(Output {
+        content: tokio::fs::File::from_std(file),
+        _layer: held,
+    }))
+}
 
 /// A walk on its way.
 #[derive(Debug, Default)]
