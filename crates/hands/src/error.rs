@@ -1,9 +1,10 @@
 //! What can go wrong with a hand, apart from what a tool says.
 
 use outlast_protocol::id::IncarnationId;
+use serde::{Deserialize, Serialize};
 
 /// A hand is gone; the call may have run if it had been handed over.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, thiserror::Error)]
 #[error("hand `{incarnation}` is lost: {reason}")]
 pub struct HandLost {
     /// The hand.
@@ -15,7 +16,7 @@ pub struct HandLost {
 }
 
 /// A hand did not take a call.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, thiserror::Error)]
 pub enum CallError {
     /// The hand is gone.
     #[error(transparent)]
@@ -33,7 +34,7 @@ pub enum CallError {
 }
 
 /// A hand could not be made.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, thiserror::Error)]
 pub enum ProvisionError {
     /// A step failed.
     #[error("hand `{incarnation}` could not be made: {step}: {reason}{}", hint(.mend.as_deref()))]
@@ -63,7 +64,7 @@ fn hint(mend: Option<&str>) -> String {
 }
 
 /// What a hand left could not be removed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, thiserror::Error)]
 #[error("hand `{incarnation}` could not be removed: {reason}")]
 pub struct ReapError {
     /// The hand.

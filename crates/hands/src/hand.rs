@@ -25,7 +25,8 @@ pub struct Fence {
 }
 
 /// What a hand can say about a call after a failure.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Promise {
     /// It keeps a journal: it knows which calls it had, and what they came to.
     Journalled,
@@ -36,7 +37,8 @@ pub enum Promise {
 }
 
 /// What to do with the writable layer of a hand that ends.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Keep {
     /// Nothing stays.
     Nothing,
@@ -45,7 +47,8 @@ pub enum Keep {
 }
 
 /// What is known of a call of an incarnation, living or not.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Recalled {
     /// It came to this.
     Settled(CallResult),

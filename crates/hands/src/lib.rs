@@ -2,6 +2,7 @@
 //!
 //! A [`Provisioner`] makes a [`Hand`] for an incarnation, and a hand executes calls, each at most
 //! once. The driver here is [`namespace`]: a Linux sandbox per incarnation, child of this process.
+//! [`host`] keeps a driver in a process of its own, so that hands outlive whoever asks them.
 //! A hand knows nothing of sessions.
 
 #![forbid(unsafe_code)]
@@ -12,6 +13,7 @@ pub mod fake;
 mod fence;
 pub mod files;
 mod hand;
+pub mod host;
 pub mod namespace;
 mod recipe;
 

@@ -35,6 +35,8 @@ type Outcomes = watch::Sender<Option<Result<CallResult, HandLost>>>;
 enum Call {
     /// It runs.
     Running(Outcomes),
+    /// It is over, and its result waits for the disk.
+    Syncing(Outcomes),
     /// It is over and its result is in the journal.
     Settled(At),
     /// It is over and the journal could not take its result.
@@ -47,6 +49,10 @@ struct State {
     calls: HashMap<EventId, Call>,
     fences: Fences,
     journal: Journal,
+    /// Results that wait for the disk, each with where it is in the journal, if it is.
+    unsynced: Vec<(EventId, CallResult, Option<At>)>,
+    /// Whether a task syncs.
+    is_syncing: bool,
     /// Why the sandbox is gone.
     lost: Option<String>,
     /// How often limits had struck when somebody last looked.
@@ -66,6 +72,8 @@ pub(super) struct NamespaceHand {
     state: Mutex<State>,
     /// True when nothing inside runs any more.
     ended: watch::Sender<bool>,
+    tasks: TaskTracker,
+    this: Weak<Self>,
 }
 
 /// What `execute` found.
@@ -91,17 +99,21 @@ impl NamespaceHand {
             calls: HashMap::new(),
             fences: Fences::default(),
             journal,
+            unsynced: Vec::new(),
+            is_syncing: false,
             lost: None,
             pressure: Pressure::default(),
             stopped: HashMap::new(),
             frames: Some(frames),
         };
-        let hand = Arc::new(Self {
+        let hand = Arc::new_cyclic(|this| Self {
             incarnation,
             limits,
             confined: Arc::new(confined),
             state: Mutex::new(state),
             ended: watch::Sender::new(false),
+            tasks: tasks.clone(),
+            this: this.clone(),
         });
         tasks.spawn(link::write(writer, outbox));
         tasks.spawn(read(reader, Arc::downgrade(&hand)));
@@ -141,7 +153,7 @@ impl NamespaceHand {
         let state = self.state();
         match state.calls.get(&call) {
             None => Recalled::NotStarted,
-            Some(Call::Running(_)) => Recalled::Begun,
+            Some(Call::Running(_) | Call::Syncing(_)) => Recalled::Begun,
             Some(Call::Kept(result)) => Recalled::Settled((**result).clone()),
             Some(Call::Settled(at)) => state
                 .journal
@@ -207,7 +219,9 @@ impl NamespaceHand {
     fn ask(&self, call: EventId, name: &str, input: &RawValue) -> Asked {
         let mut state = self.state();
         match state.calls.get(&call) {
-            Some(Call::Running(outcome)) => return Asked::Wait(outcome.subscribe()),
+            Some(Call::Running(outcome) | Call::Syncing(outcome)) => {
+                return Asked::Wait(outcome.subscribe());
+            }
             Some(Call::Kept(result)) => return Asked::Known(Ok((**result).clone())),
             Some(Call::Settled(at)) => {
                 let lost = |error: io::Error| self.lost(format!("its journal: {error}"), true);
@@ -253,9 +267,56 @@ impl NamespaceHand {
         let Some(Call::Running(outcome)) = state.calls.remove(&call) else {
             return;
         };
-        let known = record(&mut state.journal, call, &result);
-        state.calls.insert(call, known);
-        outcome.send_replace(Some(Ok(result)));
+        self.note(&mut state, call, result, outcome);
+    }
+
+    /// Writes a result to the journal and has it given out once it is on the disk.
+    fn note(&self, state: &mut State, call: EventId, result: CallResult, outcome: Outcomes) {
+        let at = match state.journal.settled(call, &result) {
+            Ok(at) => Some(at),
+            Err(error) => {
+                tracing::warn!(%call, %error, "the result of call `{call}` is not in the journal");
+                None
+            }
+        };
+        state.unsynced.push((call, result, at));
+        state.calls.insert(call, Call::Syncing(outcome));
+        if !state.is_syncing
+            && let Some(hand) = self.this.upgrade()
+        {
+            state.is_syncing = true;
+            self.tasks.spawn(async move { hand.sync().await });
+        }
+    }
+
+    /// Gives results out, each after a sync that began when it was written: what settles during
+    /// one shares the next.
+    async fn sync(&self) {
+        loop {
+            let (batch, unsynced) = {
+                let mut state = self.state();
+                if state.unsynced.is_empty() {
+                    state.is_syncing = false;
+                    return;
+                }
+                let batch = std::mem::take(&mut state.unsynced);
+                (batch, state.journal.unsynced())
+            };
+            let synced = spawn_blocking(move || unsynced.sync()).await;
+            if let Err(error) = synced.map_err(io::Error::other).flatten() {
+                let hand = self.incarnation;
+                tracing::warn!(%hand, %error, "the journal of `{hand}` cannot be synced: {error}");
+            }
+            let mut state = self.state();
+            for (call, result, at) in batch {
+                let Some(Call::Syncing(outcome)) = state.calls.remove(&call) else {
+                    continue;
+                };
+                let known = at.map_or_else(|| Call::Kept(Box::new(result.clone())), Call::Settled);
+                state.calls.insert(call, known);
+                outcome.send_replace(Some(Ok(result)));
+            }
+        }
     }
 
     /// Gives up: every running call is lost with the sandbox.
@@ -263,6 +324,7 @@ impl NamespaceHand {
         let mut state = self.state();
         let reason = state.lost.get_or_insert(reason).clone();
         state.frames = None;
+        state.journal.release();
         for call in state.calls.values() {
             if let Call::Running(outcome) = call {
                 outcome.send_replace(Some(Err(self.lost(&reason, true))));
@@ -277,6 +339,7 @@ impl NamespaceHand {
         let mut state = self.state();
         match state.calls.get(&call) {
             Some(Call::Settled(_) | Call::Kept(_)) => None,
+            Some(Call::Syncing(outcome)) => Some(outcome.subscribe()),
             Some(Call::Running(outcome)) => {
                 let wait = outcome.subscribe();
                 let frame = encode(&ToInit::Cancel {
@@ -291,9 +354,10 @@ impl NamespaceHand {
             None => {
                 let text = "the call was stopped before it began";
                 let result = CallResult::error(Outcome::Interrupted, text);
-                let known = record(&mut state.journal, call, &result);
-                state.calls.insert(call, known);
-                None
+                let outcome = Outcomes::new(None);
+                let wait = outcome.subscribe();
+                self.note(&mut state, call, result, outcome);
+                Some(wait)
             }
         }
     }
@@ -315,17 +379,6 @@ fn hand_over(state: &mut State, call: EventId, name: &str, input: &RawValue) -> 
         Ok(())
     } else {
         Err(io::ErrorKind::BrokenPipe.into())
-    }
-}
-
-/// Writes a result to the journal, or keeps it.
-fn record(journal: &mut Journal, call: EventId, result: &CallResult) -> Call {
-    match journal.settled(call, result) {
-        Ok(at) => Call::Settled(at),
-        Err(error) => {
-            tracing::warn!(%call, %error, "the result of call `{call}` is not in the journal");
-            Call::Kept(Box::new(result.clone()))
-        }
     }
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Maker {
     launcher: Arc<Launcher>,
     program: Arc<Image>,
     tasks: TaskTracker,
+    /// This boot of the machine.
+    boot: Arc<str>,
 }
 
 /// A step that failed, before it is known for whom.
@@ -52,11 +54,17 @@ impl Failed {
 
 impl Maker {
     /// Makes hands with a launcher.
-    pub(super) fn new(launcher: Launcher, program: Arc<Image>, tasks: TaskTracker) -> Self {
+    pub(super) fn new(
+        launcher: Launcher,
+        program: Arc<Image>,
+        tasks: TaskTracker,
+        boot: Arc<str>,
+    ) -> Self {
         Self {
             launcher: Arc::new(launcher),
             program,
             tasks,
+            boot,
         }
     }
 
@@ -152,7 +160,9 @@ impl Maker {
                 });
             }
         }
-        let journal = spawn_blocking(move || Journal::create(&folder).map(|made| (made, folder)));
+        let boot = Arc::clone(&self.boot);
+        let journal =
+            spawn_blocking(move || Journal::create(&folder, &boot).map(|made| (made, folder)));
         let (journal, folder) = journal
             .await
             .map_err(std::io::Error::other)

@@ -17,13 +17,16 @@ mod uploads;
 mod usage;
 mod words;
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use outlast_protocol::id::{EventId, IncarnationId};
 pub use outlast_sandbox::{Cgroups, Disk, Disks, Finding, Layering, Mode, State, Survey, Verdict};
 use outlast_sandbox::{Image, Launcher, Layer};
-use tokio::task::spawn_blocking;
+use tokio::{
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
 use tokio_util::task::TaskTracker;
 
 use crate::{
@@ -79,7 +82,15 @@ struct Node {
     layers: outputs::Layers,
     turns: checkpoint::Turns,
     tasks: TaskTracker,
+    /// This boot of the machine.
+    boot: Arc<str>,
 }
+
+/// How often to look whether another host has let go of an incarnation.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long to wait for that where nothing depends on it.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Namespaces {
     /// Finds out what this host can isolate. Must run in a tokio runtime.
@@ -110,7 +121,8 @@ impl Namespaces {
         let verdict = launcher.verdict();
         tracing::info!(?verdict, "sandboxes: {verdict}");
         let tasks = TaskTracker::new();
-        let maker = Maker::new(launcher, program, tasks.clone());
+        let boot: Arc<str> = journal::boot().into();
+        let maker = Maker::new(launcher, program, tasks.clone(), Arc::clone(&boot));
         let (left, launcher) = (folders.clone(), maker.launcher());
         tasks.spawn_blocking(move || sweep_groups(&left, &launcher));
         Ok(Self {
@@ -121,6 +133,7 @@ impl Namespaces {
                 layers: outputs::Layers::default(),
                 turns: checkpoint::Turns::default(),
                 tasks,
+                boot,
             }),
         })
     }
@@ -191,6 +204,8 @@ impl Node {
             reason,
             mend: None,
         };
+        // A host that drains gives it up after its calls.
+        self.freed(from).await;
         self.reap(from, Keep::Layer)
             .await
             .map_err(|error| failed(error.reason))?;
@@ -204,12 +219,47 @@ impl Node {
             .map_err(|error| failed(error.to_string()))
     }
 
+    /// Waits until no host has the sandbox of an incarnation any more.
+    async fn freed(&self, incarnation: IncarnationId) {
+        while self.slots.live(incarnation).is_none() && self.is_elsewhere(incarnation).await {
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Tells whether another host has the sandbox of an incarnation.
+    async fn is_elsewhere(&self, incarnation: IncarnationId) -> bool {
+        let folder = self.folders.of(incarnation);
+        let held = spawn_blocking(move || journal::is_held(&folder)).await;
+        held.unwrap_or(false)
+    }
+
+    /// Asks the journal of an incarnation that has no hand here; waits for a host that has one.
+    async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {
+        loop {
+            // Looked at first: what is noted until it is let go is read then.
+            let elsewhere = self.is_elsewhere(incarnation).await;
+            let (folder, boot) = (self.folders.of(incarnation), Arc::clone(&self.boot));
+            let recalled = spawn_blocking(move || journal::recall(&folder, &boot, call)).await;
+            match recalled.unwrap_or(Recalled::Unknown) {
+                Recalled::Begun | Recalled::NotStarted if elsewhere => sleep(LOOK).await,
+                recalled => return recalled,
+            }
+        }
+    }
+
     /// Ends an incarnation.
     async fn reap(&self, incarnation: IncarnationId, keep: Keep) -> Result<(), ReapError> {
         let slot = self.slots.slot(incarnation);
         let mut locked = slot.lock().await;
         if let Some(hand) = locked.hand.take() {
             hand.kill().await;
+        }
+        if timeout(PATIENCE, self.freed(incarnation)).await.is_err() {
+            let reason = "another hand host, which is about to end, still has it".to_owned();
+            return Err(ReapError {
+                incarnation,
+                reason,
+            });
         }
         self.maker.remove_leftover(incarnation);
         let folder = self.folders.of(incarnation);
@@ -257,10 +307,7 @@ impl Provisioner for Namespaces {
         if let Some(hand) = self.node.slots.hand(incarnation).await {
             return hand.recall(call);
         }
-        let folder = self.node.folders.of(incarnation);
-        spawn_blocking(move || journal::recall(&folder, call))
-            .await
-            .unwrap_or(Recalled::Unknown)
+        self.node.recall(incarnation, call).await
     }
 
     async fn reap(&self, incarnation: IncarnationId, keep: Keep) -> Result<(), ReapError> {

@@ -16,6 +16,7 @@ mod disks;
 mod drivers;
 mod escapes;
 mod files;
+mod hosted;
 mod life;
 mod limits;
 mod support;

@@ -1,0 +1,217 @@
+//! A host at work: from its lock to its end.
+
+use std::{io, sync::Arc, time::Duration};
+
+use axum::serve::Listener;
+use tokio::{
+    net::{UnixListener, UnixStream},
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    About, Lock, VERSION,
+    place::of_this_user,
+    routes::{self, Shared},
+};
+use crate::{Keep, Provisioner};
+
+/// How often a host looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How long to wait when no connection can be accepted: files may be short.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long answers may take to leave once everything has ended.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// What a host is told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What isolation its hands have, in words.
+    pub isolation: String,
+    /// Why it can make no hand, if so.
+    pub refusal: Option<String>,
+    /// After how long without a word from a server it ends.
+    pub orphan: Duration,
+    /// The version that it says it speaks: [`VERSION`], but in rehearsals of a change of it.
+    pub version: u32,
+}
+
+/// Why a host ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ended {
+    /// It was told to.
+    Told,
+    /// No server spoke to it for too long.
+    Orphaned,
+    /// It was draining, and its last hand is gone.
+    Drained,
+    /// The server went away in order, and there was no hand.
+    Unused,
+}
+
+impl Options {
+    fn about(self) -> About {
+        About {
+            version: self.version,
+            pid: std::process::id(),
+            isolation: self.isolation,
+            refusal: self.refusal,
+            orphan_ms: u64::try_from(self.orphan.as_millis()).unwrap_or(u64::MAX),
+            draining: false,
+        }
+    }
+}
+
+impl Default for Options {
+    /// Ten minutes.
+    fn default() -> Self {
+        Self {
+            isolation: String::new(),
+            refusal: None,
+            orphan: Duration::from_secs(600),
+            version: VERSION,
+        }
+    }
+}
+
+/// A host that listens.
+#[derive(Debug)]
+pub struct Host {
+    lock: Lock,
+    listener: UnixListener,
+    shared: Arc<Shared>,
+    orphan: Duration,
+}
+
+impl Host {
+    /// Begins to listen where the lock is; whoever connects from now on is served.
+    ///
+    /// # Errors
+    ///
+    /// If the socket cannot be made.
+    pub fn open(
+        lock: Lock,
+        provisioner: Arc<dyn Provisioner>,
+        options: Options,
+    ) -> io::Result<Self> {
+        let listener = lock.listen()?;
+        let orphan = options.orphan;
+        Ok(Self {
+            lock,
+            listener,
+            shared: Arc::new(Shared::new(provisioner, options.about())),
+            orphan,
+        })
+    }
+
+    /// Serves until it is told to stop or nobody wants it any more.
+    ///
+    /// Every hand ends then, its layer and its journal stay, and the lock is free last of all.
+    pub async fn serve(self, stop: CancellationToken) -> Ended {
+        let Self {
+            lock,
+            listener,
+            shared,
+            orphan,
+        } = self;
+        let closing = CancellationToken::new();
+        let router = routes::router(shared.clone());
+        let served = axum::serve(OfThisUser(listener), router)
+            .with_graceful_shutdown(closing.clone().cancelled_owned())
+            .into_future();
+        tokio::pin!(served);
+        let ended = tokio::select! {
+            // It never returns before it is told to.
+            _ = &mut served => Ended::Told,
+            () = stop.cancelled() => Ended::Told,
+            ended = unwanted(&shared, orphan) => ended,
+        };
+        for incarnation in live(&shared).await {
+            end(&shared, incarnation).await;
+        }
+        closing.cancel();
+        // Connections that nobody closes are cut off with the process.
+        drop(timeout(FAREWELL, served).await);
+        drop(lock);
+        ended
+    }
+}
+
+/// Waits until nobody wants the host any more.
+async fn unwanted(shared: &Arc<Shared>, orphan: Duration) -> Ended {
+    loop {
+        tokio::select! {
+            () = shared.changed.notified() => {}
+            () = sleep(LOOK.min(orphan)) => {}
+        }
+        if Instant::now().saturating_duration_since(shared.spoken()) >= orphan {
+            return Ended::Orphaned;
+        }
+        if shared.is_draining() && drain(shared).await {
+            return Ended::Drained;
+        }
+        if shared.is_left() && live(shared).await.is_empty() {
+            return Ended::Unused;
+        }
+    }
+}
+
+/// Ends hands without calls; tells whether none is left.
+async fn drain(shared: &Arc<Shared>) -> bool {
+    let mut left = 0;
+    for incarnation in live(shared).await {
+        if shared.calls(incarnation) == 0 {
+            end(shared, incarnation).await;
+        } else {
+            left += 1;
+        }
+    }
+    left == 0
+}
+
+/// Returns the hands that live.
+async fn live(shared: &Arc<Shared>) -> Vec<outlast_protocol::id::IncarnationId> {
+    let mut found = shared.provisioner.list().await;
+    let mut live = Vec::new();
+    for incarnation in found.drain(..) {
+        if shared.provisioner.find(incarnation).await.is_some() {
+            live.push(incarnation);
+        }
+    }
+    live
+}
+
+async fn end(shared: &Arc<Shared>, incarnation: outlast_protocol::id::IncarnationId) {
+    if let Err(error) = shared.provisioner.reap(incarnation, Keep::Layer).await {
+        tracing::warn!(hand.id = %incarnation, "cannot end `{incarnation}`: {error}");
+    }
+}
+
+/// Accepts connections of this user alone.
+struct OfThisUser(UnixListener);
+
+impl Listener for OfThisUser {
+    type Io = UnixStream;
+    type Addr = ();
+
+    async fn accept(&mut self) -> (UnixStream, ()) {
+        loop {
+            match self.0.accept().await {
+                Ok((stream, _)) => match of_this_user(&stream) {
+                    Ok(()) => return (stream, ()),
+                    Err(error) => tracing::warn!("a connection is refused: {error}"),
+                },
+                Err(error) => {
+                    tracing::error!(%error, "cannot accept a connection: {error}");
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
