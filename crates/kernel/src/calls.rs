@@ -8,13 +8,14 @@ use outlast_protocol::{
     event::{AgentToolResult, Body as _},
     id::{EventId, IncarnationId},
 };
-use outlast_session::{Answer, Fact, Phase, Proposal, Route, body::HandLost};
+use outlast_session::{Answer, Fact, Phase, Proposal, Route, State, body::HandLost};
 use outlast_store::Slice;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    Lease, LeaseError, checkpoint::Use, kernel::Inner, lease::joined, metric_definitions as metrics,
+    HandLife, Lease, LeaseError, checkpoint::Use, kernel::Inner, lease::joined,
+    metric_definitions as metrics,
 };
 
 /// A call on its way, free of the lease's life.
@@ -91,7 +92,10 @@ impl Job {
                 "`{call}` is not allowed to run"
             ))),
             Phase::Allowed => self.begin(call, open.position).await,
-            Phase::Intended(incarnation) => self.resume(call, open.position, incarnation).await,
+            Phase::Intended(incarnation) => {
+                self.fence_off(&state).await;
+                self.resume(call, open.position, incarnation).await
+            }
         }
     }
 
@@ -109,6 +113,18 @@ impl Job {
         Ok(())
     }
 
+    /// Has every hand that the log names refuse the brains before this one, which may still be at
+    /// work somewhere: only then does what a hand says of a call stay true.
+    async fn fence_off(&self, state: &State) {
+        for incarnation in state.named_hands() {
+            if let Some(hand) = self.inner.hands.find(incarnation).await
+                && let Err(lost) = hand.raise(self.fence()).await
+            {
+                tracing::debug!("a hand is not fenced, it is gone: {lost}");
+            }
+        }
+    }
+
     /// Asks for a call again that an earlier brain handed over.
     async fn resume(
         &self,
@@ -119,7 +135,7 @@ impl Job {
         if let Some(hand) = self.inner.hands.find(incarnation).await {
             return self.ask(call, position, &*hand).await;
         }
-        let reason = "it ended with the server process that ran it";
+        let reason = "the process that ran it has ended";
         self.lost(incarnation, reason.to_owned()).await?;
         match self.inner.hands.recall(incarnation, call).await {
             Recalled::Settled(result) => self.settle(call, result).await,
@@ -142,7 +158,14 @@ impl Job {
         };
         let fence = self.fence();
         let using = Use::begin(&self.inner, self.session, hand.incarnation()).await;
-        let result = match hand.execute(fence, call, &asked.name, asked.input).await {
+        let _busy = self.inner.hands.busy(hand.incarnation());
+        let done = tokio::select! {
+            done = hand.execute(fence, call, &asked.name, asked.input) => done,
+            () = self.left_alone() => {
+                return Err(LeaseError::Unavailable("the server closes, the call goes on".to_owned()));
+            }
+        };
+        let result = match done {
             Ok(result) => result,
             Err(stale @ CallError::Stale { .. }) => {
                 return Err(LeaseError::Over(stale.to_string()));
@@ -152,13 +175,20 @@ impl Job {
                 ended(&lost)
             }
         };
-        self.inner.hands.used(hand.incarnation());
         // Begun before the result is told, so that whoever hears of it can wait for the outputs.
         self.inner.publish_soon(self.session, hand.incarnation());
         let settled = self.settle(call, result).await;
         // Afterwards: a checkpoint that is due waits for no result, and no result for it.
         drop(using);
         settled
+    }
+
+    /// Waits until this process closes and its hands go on without it: the next one asks again.
+    async fn left_alone(&self) {
+        match self.inner.options.hand_life {
+            HandLife::WithServer => std::future::pending().await,
+            HandLife::OfTheirOwn => self.inner.closing.cancelled().await,
+        }
     }
 
     /// Returns the right that hands are asked with.
@@ -216,7 +246,7 @@ impl Job {
     }
 
     /// Returns the state at the head.
-    pub(crate) async fn state(&self) -> Result<Arc<outlast_session::State>, LeaseError> {
+    pub(crate) async fn state(&self) -> Result<Arc<State>, LeaseError> {
         Ok(self.inner.store.head(self.session).await?)
     }
 }

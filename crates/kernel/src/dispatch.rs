@@ -1,6 +1,6 @@
 //! Wakes threads that have work and no brain, and tidies what lies around.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use outlast_protocol::{
     Micros,
@@ -24,6 +24,9 @@ const BATCH: usize = 16;
 
 /// How often hands and deleted sessions are looked through.
 const TIDY: Duration = Duration::from_secs(5);
+
+/// How many of those looks pass between two at everything that is on this node.
+const SURVEY: u32 = 12;
 
 /// How long receipts are kept: as long as an `Idempotency-Key` answers.
 const RECEIPTS: Duration = Duration::from_secs(24 * 60 * 60);
@@ -195,16 +198,39 @@ async fn sweep(inner: &Inner) {
     }
 }
 
+/// Looks through what is on this node: hands that live are noted, and what no session names goes.
+///
+/// Listed first: whatever is there was named before.
+async fn survey(inner: &Inner) {
+    let mut listed = inner.hands.list().await;
+    inner.hands.notice(&listed).await;
+    match inner.store.named(&listed).await {
+        Ok(named) => {
+            let named: HashSet<_> = named.into_iter().collect();
+            listed.retain(|incarnation| !named.contains(incarnation));
+            inner.hands.bury(listed).await;
+        }
+        Err(fault) => tracing::warn!(%fault, "cannot look for hands that nobody names: {fault}"),
+    }
+}
+
 /// Lets unused hands go, drops old receipts and rows of deleted sessions, until the kernel closes.
 pub(crate) async fn tidy(inner: Arc<Inner>) {
-    loop {
+    for round in 0_u32.. {
+        if round % SURVEY == 0 {
+            tokio::select! {
+                () = survey(&inner) => {}
+                () = inner.closing.cancelled() => return,
+            }
+        }
         tokio::select! {
             () = sleep(TIDY) => {}
             () = inner.closing.cancelled() => return,
         }
         let schedule = inner.options.checkpoints;
         let may = |incarnation| inner.checkpoints.may_rest(incarnation, schedule);
-        inner.hands.rest(inner.options.hand_idle, may).await;
+        let (idle, age) = (inner.options.hand_idle, inner.options.hand_age);
+        inner.hands.rest(inner.clock.now(), idle, age, may).await;
         sweep(&inner).await;
         files::tidy(&inner).await;
         while matches!(inner.store.purge(CHUNK).await, Ok(gone) if gone > 0) {

@@ -3,13 +3,13 @@
 use std::{
     collections::HashMap,
     io,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
 use outlast_hands::{Hand, Keep, ProvisionError, Provisioner, Recalled, Recipe, files::Packed};
 use outlast_protocol::{
-    CallResult, Outcome,
+    CallResult, Micros, Outcome,
     id::{EventId, IncarnationId, SessionId},
 };
 use outlast_session::{Answer, Fact, State, body::HandWanted};
@@ -28,8 +28,41 @@ pub(crate) struct Hands {
     pub(crate) provisioner: Arc<dyn Provisioner>,
     /// One at a time makes a session's hand.
     turns: Mutex<HashMap<SessionId, Weak<Turn<()>>>>,
-    used: Mutex<HashMap<IncarnationId, Instant>>,
+    used: Mutex<HashMap<IncarnationId, Use>>,
     pub(crate) placed: Placed,
+}
+
+/// How a hand is used.
+#[derive(Debug)]
+struct Use {
+    /// When it last was.
+    at: Instant,
+    /// Calls that run.
+    calls: usize,
+}
+
+impl Default for Use {
+    fn default() -> Self {
+        let (at, calls) = (Instant::now(), 0);
+        Self { at, calls }
+    }
+}
+
+/// A hand in use.
+#[derive(Debug)]
+pub(crate) struct Busy<'h> {
+    hands: &'h Hands,
+    incarnation: IncarnationId,
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        // One that was reaped meanwhile is not brought back.
+        if let Some(used) = self.hands.uses().get_mut(&self.incarnation) {
+            used.calls = used.calls.saturating_sub(1);
+            used.at = Instant::now();
+        }
+    }
 }
 
 impl Hands {
@@ -59,8 +92,7 @@ impl Hands {
 
     /// Notes that a hand was used just now.
     pub(crate) fn used(&self, incarnation: IncarnationId) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.insert(incarnation, Instant::now());
+        self.uses().entry(incarnation).or_default().at = Instant::now();
     }
 
     /// Packs the workspace of a hand.
@@ -68,18 +100,68 @@ impl Hands {
         self.provisioner.checkpoint(incarnation).await
     }
 
-    /// Lets go of hands that nobody used for `idle` and that may go; their workspaces stay.
-    pub(crate) async fn rest(&self, idle: Duration, may: impl Fn(IncarnationId) -> bool) {
+    /// Notes that a hand is in use until the guard is dropped.
+    pub(crate) fn busy(&self, incarnation: IncarnationId) -> Busy<'_> {
+        self.uses().entry(incarnation).or_default().calls += 1;
+        Busy {
+            hands: self,
+            incarnation,
+        }
+    }
+
+    fn uses(&self) -> MutexGuard<'_, HashMap<IncarnationId, Use>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of hands that live and that nobody asked for yet, such as those of the server
+    /// before this one: from now on they lie unused.
+    pub(crate) async fn notice(&self, listed: &[IncarnationId]) {
+        let mut live = 0_u32;
+        for incarnation in listed {
+            if self.find(*incarnation).await.is_some() {
+                live += 1;
+                self.uses().entry(*incarnation).or_default();
+            }
+        }
+        ::metrics::gauge!(metrics::HANDS_LIVE).set(live);
+    }
+
+    /// Lets go of hands that nobody used for `idle`, and of those that are older than `age` and
+    /// not in use, if they may go; their workspaces stay.
+    pub(crate) async fn rest(
+        &self,
+        now: Micros,
+        idle: Duration,
+        age: Option<Duration>,
+        may: impl Fn(IncarnationId) -> bool,
+    ) {
+        let old = |id: &IncarnationId| age.is_some_and(|age| now.since(id.minted_at()) >= age);
         let expired: Vec<_> = {
-            let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-            used.iter()
-                .filter(|(_, at)| at.elapsed() >= idle)
-                .map(|(id, _)| *id)
-                .filter(|id| may(*id))
-                .collect()
+            let uses = self.uses();
+            let free = uses.iter().filter(|(_, used)| used.calls == 0);
+            let why = |(id, used): (&IncarnationId, &Use)| match used.at.elapsed() >= idle {
+                true => Some((*id, "idle")),
+                false => old(id).then_some((*id, "age")),
+            };
+            free.filter_map(why).filter(|(id, _)| may(*id)).collect()
         };
-        for incarnation in expired {
+        for (incarnation, why) in expired {
+            ::metrics::counter!(metrics::HANDS_REAPED, "why" => why).increment(1);
             self.reap(incarnation, Keep::Layer).await;
+        }
+    }
+
+    /// Returns what lives or has left something on this node.
+    pub(crate) async fn list(&self) -> Vec<IncarnationId> {
+        self.provisioner.list().await
+    }
+
+    /// Removes what no session names any more.
+    pub(crate) async fn bury(&self, orphans: impl IntoIterator<Item = IncarnationId>) {
+        for incarnation in orphans {
+            tracing::info!(hand.id = %incarnation, "no session names `{incarnation}`: it goes");
+            ::metrics::counter!(metrics::HANDS_REAPED, "why" => "orphan").increment(1);
+            self.reap(incarnation, Keep::Nothing).await;
         }
     }
 
@@ -91,20 +173,8 @@ impl Hands {
         }
     }
 
-    /// Ends every hand; workspaces stay.
-    pub(crate) async fn close(&self) {
-        for incarnation in self.provisioner.list().await {
-            if self.find(incarnation).await.is_some() {
-                self.reap(incarnation, Keep::Layer).await;
-            }
-        }
-    }
-
     async fn reap(&self, incarnation: IncarnationId, keep: Keep) {
-        self.used
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&incarnation);
+        self.uses().remove(&incarnation);
         self.placed.forget(incarnation);
         if let Err(fault) = self.provisioner.reap(incarnation, keep).await {
             tracing::warn!(hand.id = %incarnation, "cannot reap `{incarnation}`: {fault}");

@@ -61,10 +61,23 @@ pub struct Options {
     pub hand_idle: Duration,
     /// When workspaces are brought into blobs.
     pub checkpoints: Schedule,
+    /// How old a hand may become before it is let go between two calls; its workspace stays.
+    pub hand_age: Option<Duration>,
+    /// What becomes of hands when this process ends.
+    pub hand_life: HandLife,
     /// List price of one hour of running, in nano-dollars.
     pub hour_price: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
+}
+
+/// What becomes of hands when their server ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HandLife {
+    /// They end with it, so a closing kernel waits for their calls.
+    WithServer,
+    /// They go on, and the next server asks for the calls that ran.
+    OfTheirOwn,
 }
 
 /// The door. Cheap to clone.
@@ -172,15 +185,13 @@ impl Kernel {
 
     /// Stops taking leases, asks brains to hand back theirs, and waits for both until `deadline`.
     ///
-    /// Returns whether all was handed back in time. Hands end with the process.
+    /// Returns whether all was handed back in time. Hands are left to whoever makes them.
     pub async fn close(&self, deadline: Duration) -> bool {
         self.0.closing.cancel();
         self.0.tasks.close();
-        let done = tokio::time::timeout(deadline, self.0.tasks.wait())
+        tokio::time::timeout(deadline, self.0.tasks.wait())
             .await
-            .is_ok();
-        self.0.hands.close().await;
-        done
+            .is_ok()
     }
 }
 

@@ -32,7 +32,7 @@ pub use events::{Cursor, EventPage, EventQuery};
 pub use files::{Attached, Received, shown};
 pub use follow::{Follower, News};
 pub use gateway::Asker;
-pub use kernel::{Kernel, Options, Parts};
+pub use kernel::{HandLife, Kernel, Options, Parts};
 pub use lease::{Claims, Lease};
 pub use preview::{Heard, Preview, Previews};
 pub use tools::Tool;

@@ -16,3 +16,7 @@ pub(crate) const CHECKPOINT: &str = "outlast_kernel_checkpoint_seconds";
 pub(crate) const CHECKPOINT_BYTES: &str = "outlast_kernel_checkpoint_bytes_total";
 /// Turns that were given up because no brain got on with them.
 pub(crate) const GIVEN_UP: &str = "outlast_kernel_turns_given_up_total";
+/// Hands that were ended: unused, too old, or of no session any more.
+pub(crate) const HANDS_REAPED: &str = "outlast_kernel_hands_reaped_total";
+/// Hands that live, as last counted.
+pub(crate) const HANDS_LIVE: &str = "outlast_kernel_hands_live";

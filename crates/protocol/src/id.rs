@@ -29,6 +29,12 @@ macro_rules! id_type {
                 Self(draw(at, entropy))
             }
 
+            /// Returns the moment it was made, to the millisecond; only ever a hint.
+            pub fn minted_at(&self) -> Micros {
+                let millis = i64::try_from(self.0 >> 80).unwrap_or(0);
+                Micros(millis.saturating_mul(1_000))
+            }
+
             /// Reads the text form; `None` if it is not one of this type.
             pub fn parse(text: &str) -> Option<Self> {
                 let digits = text.strip_prefix($prefix)?.strip_prefix("01")?;

@@ -6,6 +6,7 @@ mod console;
 mod descriptors;
 mod failure;
 mod files;
+mod hand_host;
 mod render;
 mod run;
 mod scripted_model;
@@ -86,6 +87,8 @@ enum Command {
     Files(files::Command),
     /// Try what this host can isolate, for the user that asks
     Check(check::Arguments),
+    /// Keep the sandboxes of a data directory; `serve` starts it where there is none
+    HandHost(hand_host::Arguments),
     /// Serve the scripted model over the Messages API
     ScriptedModel {
         /// Listen here
@@ -118,6 +121,14 @@ fn run_with(arguments: impl IntoIterator<Item = OsString>, environment: Environm
         }
     };
     let mut console = Console::of_process();
+    if let Command::HandHost(arguments) = &cli.command
+        && arguments.leaves()
+    {
+        return match arguments.leave(&cli.common) {
+            Ok(exit) => exit.into(),
+            Err(failure) => console.report(&failure),
+        };
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -160,6 +171,10 @@ async fn dispatch(
         Command::Check(arguments) => {
             let loaded = common.load(environment, None)?;
             check::run(arguments, &loaded, console).await
+        }
+        Command::HandHost(arguments) => {
+            let loaded = common.load(environment, None)?;
+            Box::pin(hand_host::run(arguments, loaded, console)).await
         }
         Command::ScriptedModel { listen } => scripted_model::serve(listen, console).await,
         Command::Config(command) => config::run(&command, &common, environment, console),

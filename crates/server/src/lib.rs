@@ -9,10 +9,12 @@
 pub mod cli;
 pub mod client;
 pub mod config;
+mod hand_host;
 mod models;
 mod seams;
 mod server;
 pub mod telemetry;
 
+pub use hand_host::Spawn;
 pub use seams::{OsEntropy, SystemClock};
 pub use server::{Backend, Facts, Key, Server, StartError};

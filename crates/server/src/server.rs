@@ -3,6 +3,7 @@
 mod address;
 mod connections;
 mod error;
+mod hands;
 mod key;
 mod late;
 mod parts;
@@ -15,7 +16,6 @@ use std::{
     time::Duration,
 };
 
-use outlast_hands::namespace::Namespaces;
 use outlast_kernel::Kernel;
 use outlast_store::sqlite::Sqlite;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -27,7 +27,10 @@ pub use key::Key;
 pub(crate) use key::read as read_key;
 pub use parts::{Backend, Facts};
 
+pub(crate) use hands::driver;
+
 use connections::Phases;
+use hands::Hands;
 
 /// How often a closing server looks whether its turns are handed back.
 const LOOK: Duration = Duration::from_millis(10);
@@ -43,7 +46,7 @@ pub struct Server {
     deadline: Duration,
     kernel: Kernel,
     store: Sqlite,
-    hands: Arc<Namespaces>,
+    hands: Arc<Hands>,
     phases: Phases,
     /// Ends streams, and `/readyz` with them.
     streams: CancellationToken,
@@ -122,7 +125,7 @@ impl Server {
         self.stop_worker.cancel();
         self.worker.close();
         self.worker.wait().await;
-        self.hands.shutdown().await;
+        self.hands.close().await;
         self.store.close().await;
         address::forget(&self.data_dir, self.address);
         tracing::info!("closed");

@@ -354,6 +354,15 @@ impl Thread {
 }
 
 impl State {
+    /// Returns every life of a hand that may be asked for: none once the session is over.
+    pub fn named_hands(&self) -> Vec<IncarnationId> {
+        if self.deleted || self.archived_at.is_some() {
+            return Vec::new();
+        }
+        let newest = self.hand.map(|hand| hand.incarnation);
+        self.past_hands.iter().copied().chain(newest).collect()
+    }
+
     /// Returns past lives whose journals nobody will ask: no open call was handed to them.
     pub fn dispensable_hands(&self) -> Vec<IncarnationId> {
         let asked = |past: IncarnationId| {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use outlast_protocol::{
     Micros,
-    id::{AgentId, EventId, ProcessId, SessionId},
+    id::{AgentId, EventId, IncarnationId, ProcessId, SessionId},
 };
 use outlast_session::{Answer, Kind, Proposal, Record, Refusal, State, Status};
 use tokio::sync::watch;
@@ -51,6 +51,11 @@ pub trait Log: Debug + Send + Sync {
 
     /// Returns the earliest moment after `now` from which a thread wants a brain.
     async fn next_ready(&self, now: Micros) -> Result<Option<Micros>, ReadError>;
+
+    /// Returns those incarnations that a session names which can still go on.
+    ///
+    /// An incarnation is named before it is made: one that is there and not among these is nobody's.
+    async fn named(&self, hands: &[IncarnationId]) -> Result<Vec<IncarnationId>, ReadError>;
 
     /// Keeps a context snapshot; it can be dropped at any time and made again from the log.
     async fn save_snapshot(&self, snapshot: Snapshot) -> Result<(), ReadError>;

@@ -11,6 +11,7 @@ mod listing;
 mod load;
 mod lock;
 mod log;
+mod named;
 mod purge;
 mod queue;
 mod read;

@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use outlast_protocol::{
     Micros,
-    id::{EventId, FileId, ProcessId, SessionId},
+    id::{EventId, FileId, IncarnationId, ProcessId, SessionId},
 };
 use outlast_session::{Record, State};
 use outlast_store::{
@@ -151,6 +151,10 @@ impl<S: Log> Log for Faulty<S> {
 
     async fn next_ready(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
         self.inner.next_ready(now).await
+    }
+
+    async fn named(&self, hands: &[IncarnationId]) -> Result<Vec<IncarnationId>, ReadError> {
+        self.inner.named(hands).await
     }
 
     async fn save_snapshot(&self, snapshot: Snapshot) -> Result<(), ReadError> {

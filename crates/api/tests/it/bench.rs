@@ -146,6 +146,8 @@ impl Bench {
             require: Vec::new(),
             hand_idle: Duration::from_secs(600),
             checkpoints: Schedule::NEVER,
+            hand_age: None,
+            hand_life: outlast_kernel::HandLife::WithServer,
             hour_price: 80_000_000,
             file_bytes: 1 << 20,
         };

@@ -179,7 +179,7 @@ impl Remote {
     async fn try_ask<T: DeserializeOwned>(&self, method: Method, path: String) -> io::Result<T> {
         let asked = self.client.ask::<T, Fault>(&Ask::new(method, path)).await;
         let came = asked.map_err(io::Error::other)?;
-        Ok(came.answer.map_err(io::Error::from)?)
+        came.answer.map_err(io::Error::from)
     }
 
     /// Makes sure that there is a host before a stream is begun that cannot be begun again.
@@ -198,7 +198,7 @@ impl Remote {
     ) -> io::Result<()> {
         self.ready().await?;
         let sent = self.client.send::<Fault>(&path, content, header).await?;
-        Ok(sent.map_err(io::Error::from)?)
+        sent.map_err(io::Error::from)
     }
 
     async fn receive(&self, path: String) -> io::Result<(hyper::HeaderMap, Reader)> {

@@ -11,7 +11,7 @@ use axum::{
     extract::{DefaultBodyLimit, Path, Query, Request, State},
     http::StatusCode,
     middleware::{self, Next},
-    response::{IntoResponse, Response},
+    response::{IntoResponse as _, Response},
     routing::{delete, get, post, put},
 };
 use outlast_protocol::id::{EventId, IncarnationId};

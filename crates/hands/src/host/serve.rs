@@ -108,8 +108,9 @@ impl Host {
 
     /// Serves until it is told to stop or nobody wants it any more.
     ///
-    /// Every hand ends then, its layer and its journal stay, and the lock is free last of all.
-    pub async fn serve(self, stop: CancellationToken) -> Ended {
+    /// Every hand ends then, its layer and its journal stay. The lock is given back, to be dropped
+    /// when nothing of the hands is left.
+    pub async fn serve(self, stop: CancellationToken) -> (Ended, Lock) {
         let Self {
             lock,
             listener,
@@ -134,8 +135,7 @@ impl Host {
         closing.cancel();
         // Connections that nobody closes are cut off with the process.
         drop(timeout(FAREWELL, served).await);
-        drop(lock);
-        ended
+        (ended, lock)
     }
 }
 

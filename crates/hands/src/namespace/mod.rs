@@ -156,8 +156,9 @@ impl Namespaces {
 /// Removes the control groups of every incarnation that a dead server left.
 fn sweep_groups(folders: &Folders, launcher: &Launcher) {
     for incarnation in folders.list() {
-        // One that has not lived may be given life just now.
-        if folders.of(incarnation).has_lived() {
+        // One that has not lived may be given life just now, and another host may have one.
+        let folder = folders.of(incarnation);
+        if folder.has_lived() && !journal::is_held(&folder) {
             launcher.remove_leftover(&incarnation.to_string());
         }
     }
@@ -240,10 +241,12 @@ impl Node {
             let elsewhere = self.is_elsewhere(incarnation).await;
             let (folder, boot) = (self.folders.of(incarnation), Arc::clone(&self.boot));
             let recalled = spawn_blocking(move || journal::recall(&folder, &boot, call)).await;
-            match recalled.unwrap_or(Recalled::Unknown) {
-                Recalled::Begun | Recalled::NotStarted if elsewhere => sleep(LOOK).await,
-                recalled => return recalled,
+            let recalled = recalled.unwrap_or(Recalled::Unknown);
+            let open = matches!(recalled, Recalled::Begun | Recalled::NotStarted);
+            if !(open && elsewhere) {
+                return recalled;
             }
+            sleep(LOOK).await;
         }
     }
 

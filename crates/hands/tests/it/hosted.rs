@@ -46,7 +46,7 @@ impl Running {
                 let host = Host::open(lock, provisioner, options).unwrap();
                 ready.send(()).unwrap();
                 tokio::select! {
-                    ended = host.serve(stopped) => Some(ended),
+                    (ended, _lock) = host.serve(stopped) => Some(ended),
                     () = dead.cancelled() => None,
                 }
             });
@@ -131,8 +131,8 @@ async fn pretended_hands_in_a_host_conform() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sandboxes_in_a_host_conform() {
     let make = async |dir: &Path| {
-        let dir = dir.join("hands");
-        let made = Namespaces::new(namespace::Options { dir }).await.unwrap();
+        let options = namespace::Options::at(dir.join("hands"));
+        let made = Namespaces::new(options).await.unwrap();
         Arc::new(made) as Arc<dyn Provisioner>
     };
     let quick = ("bash", r#"{"command": "date +%N; echo $RANDOM$RANDOM"}"#);

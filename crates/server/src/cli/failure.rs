@@ -98,7 +98,9 @@ impl From<StartError> for Failure {
             | StartError::Open(_)
             | StartError::Itself { .. }
             | StartError::Upstream(_) => Exit::Usage,
-            StartError::Listen { .. }
+            StartError::Host(_)
+            | StartError::Taken(_)
+            | StartError::Listen { .. }
             | StartError::Data { .. }
             | StartError::Blobs(_)
             | StartError::Store(_)

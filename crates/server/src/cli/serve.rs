@@ -1,6 +1,10 @@
 //! `outlast serve`: the server in the foreground.
 
-use std::io::{self, IsTerminal as _};
+use std::{
+    io::{self, IsTerminal as _},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use secrecy::ExposeSecret as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -13,6 +17,7 @@ use super::{
 };
 use crate::{
     config::{Environment, Loaded},
+    hand_host::Spawn,
     server::{Key, Server},
     telemetry,
 };
@@ -62,7 +67,8 @@ pub(super) async fn serve(
     // Taken over first: a signal during a slow start must not kill it half-way.
     let mut signals = Signals::new()?;
     descriptors::raise()?;
-    let server = Server::start(&config, &data_dir).await?;
+    let starter = Arc::new(Spawn::new(PathBuf::from("/proc/self/exe"), &config)?);
+    let server = Server::start_beside(&config, &data_dir, starter).await?;
     let file = file.map_or_else(
         || "none; defaults".to_owned(),
         |file| file.display().to_string(),
@@ -104,12 +110,13 @@ fn banner(server: &Server, file: &str) -> String {
     };
     format!(
         "outlast {} listens on {}\n  data       {}\n  config     {file}\n  models     {}\n  \
-         sandboxes  {warning}{}\n  key        {key}\n",
+         sandboxes  {warning}{}\n  host       {}\n  key        {key}\n",
         env!("CARGO_PKG_VERSION"),
         server.url(),
         facts.data_dir.display(),
         facts.backend,
         facts.isolation,
+        facts.host,
     )
 }
 
@@ -127,6 +134,7 @@ fn announce(server: &Server, file: &str) {
         config = file,
         models = %facts.backend,
         sandboxes = facts.isolation,
+        host = facts.host,
         key,
         "listening on {}",
         server.address()

@@ -34,6 +34,11 @@ pub struct Hands {
     pub inodes: u64,
     /// What the host must be able to isolate.
     pub require: Vec<Requirement>,
+    /// How old one may become before it is let go between two calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_age_seconds: Option<u64>,
+    /// How long their host waits for a server before it ends them.
+    pub orphan_seconds: u64,
 }
 
 impl Default for Hands {
@@ -51,6 +56,8 @@ impl Default for Hands {
             disk_mib: limits.disk_bytes >> 20,
             inodes: limits.inodes,
             require: Vec::new(),
+            max_age_seconds: None,
+            orphan_seconds: 600,
         }
     }
 }
@@ -74,7 +81,11 @@ impl Hands {
             0..=31_536_000,
         )?;
         within("hands.disk_mib", self.disk_mib, 1..=16_777_216)?;
-        within("hands.inodes", self.inodes, 64..=1_000_000_000)
+        within("hands.inodes", self.inodes, 64..=1_000_000_000)?;
+        if let Some(seconds) = self.max_age_seconds {
+            within("hands.max_age_seconds", seconds, 1..=31_536_000)?;
+        }
+        within("hands.orphan_seconds", self.orphan_seconds, 1..=31_536_000)
     }
 
     /// Returns the bounds as a driver takes them.
@@ -102,6 +113,16 @@ impl Hands {
             at_rest: seconds(self.checkpoint_idle_seconds),
             within_turns: seconds(self.checkpoint_seconds),
         }
+    }
+
+    /// Returns how old a hand may become.
+    pub fn max_age(&self) -> Option<Duration> {
+        self.max_age_seconds.map(Duration::from_secs)
+    }
+
+    /// Returns how long their host waits for a server.
+    pub fn orphan(&self) -> Duration {
+        Duration::from_secs(self.orphan_seconds)
     }
 
     /// Returns how long a hand may lie unused.

@@ -2,8 +2,9 @@
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
+use outlast_hands::host::OpenError;
 use outlast_protocol::Problem;
-use outlast_store::{WriteError, sqlite::OpenError};
+use outlast_store::{WriteError, sqlite as store};
 
 use crate::config::{Impossible, models::Unusable};
 
@@ -49,9 +50,15 @@ pub enum StartError {
     /// The bucket for blobs cannot be used.
     #[error("blobs cannot be kept where `blobs.url` says: {0}")]
     Blobs(outlast_blobs::Error),
+    /// The process that sandboxes live in.
+    #[error(transparent)]
+    Host(#[from] outlast_hands::host::OpenError),
+    /// Another process has the sandboxes.
+    #[error(transparent)]
+    Taken(#[from] outlast_hands::host::TakeError),
     /// The store cannot be opened; another server may have it.
     #[error(transparent)]
-    Store(#[from] OpenError),
+    Store(#[from] store::OpenError),
     /// The store cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -87,14 +94,19 @@ impl StartError {
             Self::Itself { variable: None, .. } => {
                 Some("set `upstream.base_url` to where the model is, or leave it out".to_owned())
             }
-            Self::Store(OpenError::Held { holder, .. }) => Some(format!(
+            Self::Store(store::OpenError::Held { holder, .. }) => Some(format!(
                 "one server at a time has a data directory: stop process {holder}, or choose \
                  another directory with --data-dir"
             )),
             Self::Data { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
                 Some("choose a directory of your own with --data-dir".to_owned())
             }
-            Self::Impossible(_)
+            Self::Host(OpenError::Start(_) | OpenError::Silent { .. }) => {
+                Some("its log is `hand-host.log` in the data directory".to_owned())
+            }
+            Self::Host(OpenError::None(_))
+            | Self::Taken(_)
+            | Self::Impossible(_)
             | Self::Facts(_)
             | Self::Listen { .. }
             | Self::Upstream(_)

@@ -15,6 +15,8 @@ pub struct Facts {
     pub isolation: String,
     /// Whether any sandbox can be started.
     pub has_sandboxes: bool,
+    /// Which process sandboxes live in, in words.
+    pub host: String,
     /// Which key clients must send.
     pub key: Key,
 }

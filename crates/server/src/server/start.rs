@@ -1,18 +1,12 @@
 //! Starts a server: the port first, then the lock, then everything else.
 
-use std::{
-    fs,
-    net::SocketAddr,
-    os::unix::fs::DirBuilderExt as _,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fs, net::SocketAddr, os::unix::fs::DirBuilderExt as _, path::Path, sync::Arc};
 
 use axum::{Router, routing::get};
 use outlast_api::Api;
 use outlast_blobs::Blobs;
 use outlast_egress::{Gateway, Routes};
-use outlast_hands::namespace::{self, Namespaces};
+use outlast_hands::host::Starter;
 use outlast_harness::Worker;
 use outlast_kernel::{Claims, Kernel, Parts};
 use outlast_model::{Facts as ModelFacts, Model, Scripted, Upstream};
@@ -23,13 +17,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Backend, Facts, Server, StartError, address,
     connections::{self, Phases},
+    hands::Hands,
     key,
     late::Late,
 };
 use crate::{OsEntropy, SystemClock, config::Config, models::Reachable, telemetry};
 
 impl Server {
-    /// Starts a server on a data directory.
+    /// Starts a server on a data directory, with sandboxes in this process.
     ///
     /// The port is bound before anything is written, so that a start which cannot succeed leaves
     /// nothing behind. Must run in a multi-threaded tokio runtime.
@@ -39,6 +34,28 @@ impl Server {
     /// If the configuration, the port or the data directory is not fit; another server on the same
     /// directory is named.
     pub async fn start(config: &Config, data_dir: &Path) -> Result<Self, StartError> {
+        Self::start_with(config, data_dir, None).await
+    }
+
+    /// Starts a server whose sandboxes live in another process, which outlives it: the one that
+    /// has them already, or one that the starter starts.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start), and if there is no such process in the end.
+    pub async fn start_beside(
+        config: &Config,
+        data_dir: &Path,
+        starter: Arc<dyn Starter>,
+    ) -> Result<Self, StartError> {
+        Self::start_with(config, data_dir, Some(starter)).await
+    }
+
+    async fn start_with(
+        config: &Config,
+        data_dir: &Path,
+        starter: Option<Arc<dyn Starter>>,
+    ) -> Result<Self, StartError> {
         config.check()?;
         let facts = Arc::new(config.models.load()?);
         let listener = listen(config).await?;
@@ -52,15 +69,16 @@ impl Server {
         let upstream = upstream.map(|upstream| Arc::new(upstream) as Arc<dyn Model>);
         let routes = Arc::new(Routes::new(Scripted::new(), upstream));
         let (store, blobs) = open(config, data_dir, &facts).await?;
-        let hands = Arc::new(hands(data_dir).await?);
+        let hands = Arc::new(Hands::open(config, data_dir, starter).await?);
         let (kernel, claims) = kernel(config, &store, blobs, &hands).await?;
         let key = key::admit(&kernel, config.server.api_key.as_ref(), data_dir).await?;
-        let verdict = hands.verdict();
+        let (isolation, has_sandboxes) = hands.verdict();
         let shown = Facts {
             data_dir: data_dir.to_owned(),
             backend,
-            isolation: verdict.to_string(),
-            has_sandboxes: verdict.refusal.is_none(),
+            isolation,
+            has_sandboxes,
+            host: hands.place(),
             key,
         };
         let server = Self {
@@ -92,6 +110,13 @@ impl Server {
             model: Arc::new(model),
             facts: facts.clone(),
             retries: config.retries.options(),
+        });
+        let (hands, stop) = (self.hands.clone(), self.stop_worker.clone());
+        self.worker.spawn(async move {
+            tokio::select! {
+                () = hands.attend() => {}
+                () = stop.cancelled() => {}
+            }
         });
         let stop = self.stop_worker.clone();
         self.watch(&self.worker, "the loop", async move {
@@ -215,22 +240,16 @@ fn make(dir: &Path) -> Result<(), StartError> {
     })
 }
 
-async fn hands(dir: &Path) -> Result<Namespaces, StartError> {
-    let dir: PathBuf = dir.join("hands");
-    let made = Namespaces::new(namespace::Options::at(&dir)).await;
-    made.map_err(|error| StartError::Data { path: dir, error })
-}
-
 async fn kernel(
     config: &Config,
     store: &Sqlite,
     blobs: Arc<dyn Blobs>,
-    hands: &Arc<Namespaces>,
+    hands: &Hands,
 ) -> Result<(Kernel, Claims), StartError> {
     let parts = Parts {
         store: Arc::new(store.clone()),
         blobs,
-        provisioner: hands.clone(),
+        provisioner: hands.provisioner(),
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(OsEntropy),
         options: outlast_kernel::Options {
@@ -240,6 +259,8 @@ async fn kernel(
             require: config.hands.require.clone(),
             hand_idle: config.hands.idle(),
             checkpoints: config.hands.checkpoints(),
+            hand_age: config.hands.max_age(),
+            hand_life: hands.life(),
             hour_price: config.prices.hour(),
             file_bytes: config.files.largest(),
         },

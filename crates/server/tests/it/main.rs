@@ -13,6 +13,7 @@ mod config;
 mod disk;
 mod files;
 mod first_session;
+mod hosts;
 mod killed;
 mod lost_machine;
 mod readers;

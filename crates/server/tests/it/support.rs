@@ -1,6 +1,7 @@
 //! A server in this process or one of its own, and what it must not leave behind.
 
 mod binary;
+pub(crate) mod host;
 pub(crate) mod leftovers;
 mod log;
 mod server;

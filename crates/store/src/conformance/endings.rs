@@ -1,6 +1,11 @@
 //! Deleting, purging, snapshots.
 
-use outlast_session::{Proposal, Refusal, Update, json};
+use outlast_protocol::id::IncarnationId;
+use outlast_session::{
+    Fact, Failure, Proposal, Refusal, Step, Then, Update,
+    body::{HandLost, HandWanted},
+    json,
+};
 use serde_json::json;
 
 use super::fixture::World;
@@ -10,6 +15,65 @@ pub(super) async fn run(world: &impl AsyncFn() -> World) {
     the_deleted_are_gone_at_once(&world().await).await;
     purging_goes_in_steps(&world().await).await;
     snapshots_are_kept_by_name(&world().await).await;
+    hands_are_named_until_their_session_ends(&world().await).await;
+}
+
+async fn hands_are_named_until_their_session_ends(world: &World) {
+    let hand = || IncarnationId::mint(world.pass(std::time::Duration::ZERO), &*world.entropy);
+    let named = async |hands: &[IncarnationId]| world.store.named(hands).await.unwrap();
+    let mut sessions = Vec::new();
+    for ending in [Proposal::Archive(world.key), Proposal::Delete(world.key)] {
+        let brain = world.running().await;
+        let (session, epoch) = (brain.session, brain.epoch);
+        let say = async |fact| {
+            let key = world.event();
+            let proposal = Proposal::Keyed {
+                thread: 0,
+                epoch,
+                key,
+                fact,
+            };
+            world.propose(session, proposal).await.unwrap();
+        };
+        let wanted = |incarnation, predecessor: Option<IncarnationId>, forgotten| {
+            Fact::HandWanted(HandWanted {
+                name: "default".to_owned(),
+                incarnation,
+                predecessor,
+                forgotten,
+                loss: None,
+            })
+        };
+        let (first, second, third, stranger) = (hand(), hand(), hand(), hand());
+        let all = [first, second, third, stranger];
+        assert_eq!(named(&all).await, []);
+        say(wanted(first, None, Vec::new())).await;
+        assert_eq!(named(&all).await, [first]);
+        let lost = |incarnation| {
+            let reason = "killed".to_owned();
+            Fact::HandLost(HandLost {
+                incarnation,
+                reason,
+            })
+        };
+        say(lost(first)).await;
+        say(wanted(second, Some(first), Vec::new())).await;
+        assert_eq!(named(&all).await, [first, second]);
+        say(lost(second)).await;
+        say(wanted(third, Some(second), vec![first])).await;
+        assert_eq!(named(&all).await, [second, third]);
+        sessions.push((brain, ending, all, third));
+    }
+    for (mut brain, ending, all, third) in sessions {
+        assert!(named(&all).await.contains(&third), "a neighbour's end");
+        let failure = Failure {
+            error: json(&json!({ "error": { "type": "unknown_error" } })),
+            then: Then::Exhausted,
+        };
+        brain.say(Step::Fail(failure)).await.unwrap();
+        world.propose(brain.session, ending).await.unwrap();
+        assert_eq!(named(&all).await, []);
+    }
 }
 
 async fn the_deleted_are_gone_at_once(world: &World) {
@@ -97,10 +161,10 @@ async fn interrupt(world: &World, session: outlast_protocol::id::SessionId) {
     let epoch = claimed.state.thread(0).unwrap().epoch;
     let last = claimed.state.tail;
     let steps = [
-        outlast_session::Step::TakeIn { last },
-        outlast_session::Step::Fail(outlast_session::Failure {
+        Step::TakeIn { last },
+        Step::Fail(Failure {
             error: json(&json!({ "error": { "type": "unknown_error" } })),
-            then: outlast_session::Then::Exhausted,
+            then: Then::Exhausted,
         }),
     ];
     for (seq, step) in (1..).zip(steps) {

@@ -22,7 +22,7 @@ use super::{
     heads::Head,
     insert,
     job::{AppendJob, Done, is_away},
-    load, receipts,
+    load, named, receipts,
     rows::Stored,
 };
 use crate::{Append, AppendError, Material, Minter, Outcome, Reply};
@@ -171,6 +171,7 @@ impl Pass<'_> {
             files::mounts(self.transaction, known, &state)?;
         }
         insert::threads(self.transaction, known, &after)?;
+        named::keep(self.transaction, known, &after)?;
         let first = sealed
             .first()
             .map_or(state.tail + 1, |stored| stored.record.position);

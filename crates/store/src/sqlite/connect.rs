@@ -19,6 +19,7 @@ const STATEMENTS: usize = 64;
 const MIGRATIONS: &[M<'_>] = &[
     M::up(include_str!("../../migrations/sqlite/0001_log.sql")),
     M::up(include_str!("../../migrations/sqlite/0002_files.sql")),
+    M::up(include_str!("../../migrations/sqlite/0003_hands.sql")),
 ];
 
 /// Makes the data directory, for its owner alone.
@@ -98,6 +99,38 @@ mod tests {
     #[test]
     fn migrations_hold_together() {
         assert_eq!(Migrations::from_slice(MIGRATIONS).validate(), Ok(()));
+    }
+
+    #[test]
+    fn hands_of_older_databases_are_found() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let migrations = Migrations::from_slice(MIGRATIONS);
+        migrations.to_version(&mut connection, 1).unwrap();
+        let insert =
+            "INSERT INTO sessions VALUES (?1, ?2, 1, x'00', 0, NULL, ?3, '', '', 1, '', 1, ?4)";
+        for (no, deleted, state) in [
+            (
+                1,
+                false,
+                r#"{"hand":{"incarnation":"a"},"past_hands":["b","c"]}"#,
+            ),
+            (
+                2,
+                true,
+                r#"{"hand":{"incarnation":"d"},"past_hands":["e"]}"#,
+            ),
+            (3, false, r#"{"hand":null,"past_hands":[]}"#),
+            (4, false, r#"{"past_hands":["f"]}"#),
+        ] {
+            connection
+                .execute(insert, (no, no.to_string(), deleted, state))
+                .unwrap();
+        }
+        migrations.to_latest(&mut connection).unwrap();
+        let text =
+            "SELECT group_concat(incarnation || session_no, ' ' ORDER BY incarnation) FROM hands";
+        let found: String = connection.query_row(text, [], |row| row.get(0)).unwrap();
+        assert_eq!(found, "a1 b1 c1 f4");
     }
 
     #[test]

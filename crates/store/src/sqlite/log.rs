@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_protocol::{
     Micros,
-    id::{EventId, SessionId},
+    id::{EventId, IncarnationId, SessionId},
 };
 use outlast_session::{Body, Record, State};
 use tokio::{
@@ -16,7 +16,7 @@ use tokio::{
 use super::{
     Sqlite, append,
     job::{AppendJob, Done, is_away},
-    listing, load,
+    listing, load, named,
     queue::Turned,
     read, ready,
     rows::Stored,
@@ -125,6 +125,11 @@ impl Log for Sqlite {
 
     async fn next_ready(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
         self.readers.read(move |tx| ready::next(tx, now)).await
+    }
+
+    async fn named(&self, hands: &[IncarnationId]) -> Result<Vec<IncarnationId>, ReadError> {
+        let hands = hands.to_owned();
+        self.readers.read(move |tx| named::named(tx, &hands)).await
     }
 
     async fn save_snapshot(&self, snapshot: Snapshot) -> Result<(), ReadError> {

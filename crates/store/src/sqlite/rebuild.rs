@@ -10,6 +10,7 @@ use super::{
     heads::Head,
     insert,
     load::{refold, session_id},
+    named,
     resources::Written,
     rows::bound,
 };
@@ -86,6 +87,7 @@ fn session(transaction: &Connection, no: i64, room: &Arc<Room>) -> Written<()> {
     insert::head(transaction, None, &head)?;
     insert::config(transaction, None, &head)?;
     insert::threads(transaction, None, &head)?;
+    named::keep(transaction, None, &head)?;
     Ok(Ok(()))
 }
 

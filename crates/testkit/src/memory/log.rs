@@ -1,11 +1,11 @@
 //! The contract of a log, in memory.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use async_trait::async_trait;
 use outlast_protocol::{
     Micros,
-    id::{EventId, SessionId},
+    id::{EventId, IncarnationId, SessionId},
 };
 use outlast_session::{Record, State};
 use outlast_store::{
@@ -89,6 +89,17 @@ impl Log for Memory {
             threads.filter_map(|number| log.state.ready_at(number))
         });
         Ok(moments.filter(|at| *at > now).min())
+    }
+
+    async fn named(&self, hands: &[IncarnationId]) -> Result<Vec<IncarnationId>, ReadError> {
+        let inner = self.lock();
+        let all = inner.logs.values().flat_map(|log| log.state.named_hands());
+        let all: HashSet<_> = all.collect();
+        Ok(hands
+            .iter()
+            .copied()
+            .filter(|hand| all.contains(hand))
+            .collect())
     }
 
     async fn save_snapshot(&self, snapshot: Snapshot) -> Result<(), ReadError> {

@@ -141,6 +141,8 @@ impl World {
                 require: Vec::new(),
                 hand_idle: Duration::from_secs(86_400),
                 checkpoints: self.schedule,
+                hand_age: None,
+                hand_life: outlast_kernel::HandLife::WithServer,
                 hour_price: 0,
                 file_bytes: 1 << 20,
             },

@@ -13,7 +13,7 @@ use std::{
 
 use async_trait::async_trait;
 use outlast_hands::{
-    CallError, Provisioner, Recalled,
+    CallError, Provisioner as _, Recalled,
     fake::{Fakes, Reply},
     host::{Ended, Found, Options, Place, Remote, Starter, VERSION},
 };

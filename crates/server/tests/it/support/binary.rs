@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    path::Path,
+    path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
 };
 
@@ -14,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::DEADLINE;
+use super::{DEADLINE, host};
 
 /// Makes a command of the binary with an environment that has nothing of this process.
 pub(crate) fn outlast(dir: &Path) -> Command {
@@ -26,6 +26,8 @@ pub(crate) fn outlast(dir: &Path) -> Command {
         .env("OUTLAST_DATA_DIR", dir)
         // A port that no test listens on by chance: the usual one may be in use on this machine.
         .env("OUTLAST__SERVER__LISTEN", "127.0.0.1:1")
+        // What a test leaves by mistake ends soon by itself.
+        .env("OUTLAST__HANDS__ORPHAN_SECONDS", "30")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -72,6 +74,9 @@ impl Output {
 #[derive(Debug)]
 pub(crate) struct Binary {
     child: Child,
+    dir: PathBuf,
+    /// Whether sandboxes and their host live on without it.
+    is_left: bool,
     pub(crate) client: Client,
     pub(crate) url: String,
     /// What it said first.
@@ -129,14 +134,17 @@ impl Binary {
         let client = Client::new(&url, Some(&key)).unwrap().patient(DEADLINE);
         Self {
             child,
+            dir: dir.to_owned(),
+            is_left: false,
             client,
             url,
             banner,
         }
     }
 
-    /// Kills it as nothing can be prepared for.
+    /// Kills it as nothing can be prepared for. Its sandboxes live on.
     pub(crate) async fn kill(mut self) {
+        self.is_left = true;
         self.child.kill().await.unwrap();
     }
 
@@ -144,13 +152,37 @@ impl Binary {
         self.child.id().unwrap()
     }
 
-    /// Asks it to end, and waits for that.
-    pub(crate) async fn stop(mut self) -> ExitStatus {
+    /// Asks it to end, and waits for that, then has the host of its sandboxes end.
+    pub(crate) async fn stop(self) -> ExitStatus {
+        let dir = self.dir.clone();
+        let status = self.leave().await;
+        host::end(&dir).await;
+        status
+    }
+
+    /// Asks it to end, and waits for that. Its sandboxes live on.
+    pub(crate) async fn leave(mut self) -> ExitStatus {
+        self.is_left = true;
         signal(self.pid(), "TERM").await;
         timeout(DEADLINE, self.child.wait())
             .await
             .expect("the server ends")
             .unwrap()
+    }
+}
+
+impl Drop for Binary {
+    fn drop(&mut self) {
+        if !self.is_left
+            && let Some(pid) = host::pid(&self.dir)
+        {
+            // A test has failed: nothing it started may stay.
+            drop(
+                std::process::Command::new("kill")
+                    .args(["-KILL", &pid.to_string()])
+                    .status(),
+            );
+        }
     }
 }
 

@@ -16,13 +16,6 @@ pub(crate) fn holding(dir: &Path, needles: &[&str], but: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Returns every file below `dir` of that name.
-pub(crate) fn named(dir: &Path, name: &str) -> Vec<PathBuf> {
-    let mut found = files(dir);
-    found.retain(|path| path.ends_with(name));
-    found
-}
-
 /// Returns every file below `dir`.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -74,9 +67,10 @@ fn holds(path: &Path, needles: &[&str]) -> io::Result<bool> {
 }
 
 fn contains(bytes: &[u8], needle: &str) -> bool {
-    bytes
-        .windows(needle.len())
-        .any(|part| part == needle.as_bytes())
+    let needle = needle.as_bytes();
+    // A page of nothing holds nothing; most are.
+    let blank = |part: &[u8]| part.iter().all(|byte| *byte == 0);
+    !blank(bytes) && bytes.windows(needle.len()).any(|part| part == needle)
 }
 
 /// Returns processes in the control groups of a data directory's hands.
@@ -133,4 +127,24 @@ pub(crate) fn groups(dir: &Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// Returns the pids of PID 1 of every sandbox of a data directory that lives.
+pub(crate) fn inits(dir: &Path) -> Vec<u32> {
+    let first = |pid: &String| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let mut lines = status.lines();
+        lines.any(|line| line.starts_with("NSpid:") && line.ends_with("\t1"))
+    };
+    let found = processes(dir).into_iter().filter(first);
+    found.filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// Reads a file of the workspace of a sandbox that lives, as it is seen inside: its disk may be seen
+/// nowhere else.
+pub(crate) fn inside(dir: &Path, name: &str) -> Option<String> {
+    let mut paths = inits(dir)
+        .into_iter()
+        .map(|pid| format!("/proc/{pid}/root/workspace/{name}"));
+    paths.find_map(|path| fs::read_to_string(path).ok())
 }

@@ -27,7 +27,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{DEADLINE, Does as _, leftovers, log};
+use super::{DEADLINE, Does as _, host, leftovers, log};
 
 /// A server with a model behind it that asks for a key, the canary.
 ///
@@ -194,6 +194,9 @@ impl TestServer {
     fn search(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         let dir = self.dir.path();
+        if let Some(pid) = host::pid(dir) {
+            wrong.push(format!("process {pid} has the sandboxes"));
+        }
         let processes = leftovers::processes(dir);
         if !processes.is_empty() {
             wrong.push(format!(
