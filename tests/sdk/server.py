@@ -34,6 +34,8 @@ class Server:
             "HOME": str(folder),
             "OUTLAST_API_KEY": self.key,
             "OUTLAST_DATA_DIR": str(folder / "data"),
+            # Sandboxes outlive the server; those of a test not for long.
+            "OUTLAST__HANDS__ORPHAN_SECONDS": "15",
             **settings,
         }
         self._process: subprocess.Popen[bytes] | None = None

@@ -98,6 +98,8 @@ impl Setup {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("OUTLAST_API_KEY", KEY)
+            // Sandboxes outlive the server; those of a measurement not for long.
+            .env("OUTLAST__HANDS__ORPHAN_SECONDS", "15")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
