@@ -21,6 +21,7 @@ pub(crate) async fn create(State(app): State<Shared>, request: Submission) -> An
     let new = CreateEnvironment::parse(&request.body)?;
     let now = app.kernel.now();
     let environment = new.resolve(EnvironmentId::mint(now, app.kernel.entropy()), now);
+    app.kernel.check_image(&environment.metadata)?;
     let work = app.clone();
     let work = |ticket| async move { work.insert(&environment, ticket).await };
     app.once(request.attempt, Form::Stored, work).await
@@ -50,7 +51,13 @@ pub(crate) async fn update(
     let change = UpdateEnvironment::parse(&request.body)?;
     let (work, now) = (app.clone(), app.kernel.now());
     let work = move |ticket| async move {
-        let step = |current: &Environment| change.clone().apply(current, now);
+        let step = |current: &Environment| {
+            let next = change.clone().apply(current, now)?;
+            if let Some(next) = &next {
+                work.kernel.check_image(&next.metadata)?;
+            }
+            Ok(next)
+        };
         work.change(id, ticket, step).await
     };
     app.once(request.attempt, Form::Stored, work).await

@@ -15,7 +15,7 @@ use std::{
 use outlast_hands::{
     Fence, Provisioner as _, Recipe,
     files::{Packed, Sum},
-    namespace::{Disks, Namespaces, Options},
+    namespace::{Namespaces, Options},
 };
 use outlast_protocol::{
     Micros,
@@ -44,11 +44,7 @@ async fn main() -> Result<(), Fault> {
     };
     let (rounds, mebibytes) = (number(5_u64), number(100_u64));
     let room = tempfile::tempdir_in(home)?;
-    let driver = Namespaces::new(Options {
-        dir: room.path().join("hands"),
-        disks: Disks::Auto,
-    })
-    .await?;
+    let driver = Namespaces::new(Options::at(room.path().join("hands"))).await?;
     let recipe = recipe();
     let script = MAKE.replace("$COUNT", &(mebibytes * 16).to_string());
     let hand = driver.provision(&recipe).await?;

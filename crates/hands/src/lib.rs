@@ -14,6 +14,7 @@ mod fence;
 pub mod files;
 mod hand;
 pub mod host;
+pub mod images;
 pub mod namespace;
 mod recipe;
 

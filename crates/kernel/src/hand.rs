@@ -10,14 +10,19 @@ use std::{
 use outlast_hands::{Hand, Keep, ProvisionError, Provisioner, Recalled, Recipe, files::Packed};
 use outlast_protocol::{
     CallResult, Micros, Outcome,
+    environment::Environment,
     id::{EventId, IncarnationId, SessionId},
 };
 use outlast_session::{Answer, Fact, State, body::HandWanted};
+use outlast_store::ResourceKind;
 use tokio::{sync::Mutex as Turn, time::Instant};
 
 use crate::{
     LeaseError, calls::Job, files::Placed, metric_definitions as metrics, workspace::Unmade,
 };
+
+/// The metadata of an environment that chooses an image.
+pub(crate) const IMAGE: &str = "outlast.image";
 
 /// The name of the hand that the standard tools use.
 const DEFAULT: &str = "default";
@@ -279,6 +284,7 @@ impl Job {
         let recipe = Recipe {
             incarnation,
             predecessor,
+            image: self.image(incarnation).await?,
             limits: self.inner.options.limits,
             require: self.inner.options.require.clone(),
             ..Recipe::new(incarnation)
@@ -287,6 +293,29 @@ impl Job {
         let made = self.inner.hands.provisioner.provision(&recipe).await;
         ::metrics::histogram!(metrics::PROVISION).record(started.elapsed().as_secs_f64());
         made
+    }
+
+    /// Returns the image that the session's environment chooses, as it is by now.
+    async fn image(&self, incarnation: IncarnationId) -> Result<Option<String>, ProvisionError> {
+        let failed = |reason: String| ProvisionError::Step {
+            incarnation,
+            step: "read the environment".to_owned(),
+            reason,
+            mend: None,
+        };
+        let state = self
+            .state()
+            .await
+            .map_err(|error| failed(error.to_string()))?;
+        let Some(config) = &state.config else {
+            return Ok(None);
+        };
+        let id = config.environment_id.to_string();
+        let found = self.inner.store.get(ResourceKind::Environment, &id, None);
+        let found = found.await.map_err(|error| failed(error.to_string()))?;
+        let environment: Environment =
+            serde_json::from_str(found.body.get()).map_err(|error| failed(error.to_string()))?;
+        Ok(environment.metadata.get(IMAGE).cloned())
     }
 
     /// Puts a failure into words for the model; the next call tries the same life again.

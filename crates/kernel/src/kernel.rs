@@ -3,9 +3,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use outlast_blobs::Blobs;
-use outlast_hands::{Limits, Provisioner, Requirement};
+use outlast_hands::{Limits, Provisioner, Requirement, images::Images};
 use outlast_protocol::{
-    Micros,
+    ErrorCode, Metadata, Micros, Problem,
     id::{EventId, ProcessId, SessionId},
     seam::{Clock, Entropy},
 };
@@ -22,7 +22,7 @@ use crate::{
     checkpoint::{self, Checkpoints, Schedule},
     dispatch,
     files::Publisher,
-    hand::Hands,
+    hand::{self, Hands},
     lease::{Claims, Lease, Leases},
     preview::Bus,
     signal::Signals,
@@ -57,6 +57,8 @@ pub struct Options {
     pub limits: Limits,
     /// What a node must be able to isolate: a hand that cannot be held so is refused.
     pub require: Vec<Requirement>,
+    /// The images that an environment may choose from.
+    pub images: Images,
     /// How long a hand may lie unused before it is let go; its workspace stays.
     pub hand_idle: Duration,
     /// When workspaces are brought into blobs.
@@ -172,6 +174,32 @@ impl Kernel {
     /// Returns the operator's choices.
     pub fn options(&self) -> &Options {
         &self.0.options
+    }
+
+    /// Refuses an environment whose hands would stand on an image that there is none of.
+    ///
+    /// # Errors
+    ///
+    /// A bad request that names the known ones.
+    pub fn check_image(&self, metadata: &Metadata) -> Result<(), Problem> {
+        let Some(name) = metadata.get(hand::IMAGE) else {
+            return Ok(());
+        };
+        let known = self.0.options.images.names().map_err(|error| {
+            let words = format!("the table of images cannot be read: {error}");
+            Problem::new(ErrorCode::Overloaded, words)
+        })?;
+        if known.contains(name) {
+            return Ok(());
+        }
+        let known = if known.is_empty() {
+            "this server has none; `outlast images import` brings one".to_owned()
+        } else {
+            format!("known: {}", known.join(", "))
+        };
+        let key = hand::IMAGE;
+        let words = format!("metadata.{key}: there is no image `{name}`; {known}");
+        Err(Problem::invalid(words))
     }
 
     /// Returns how many turns run now.

@@ -38,7 +38,7 @@ pub use freeze::Frozen;
 pub use image::Image;
 pub use launch::{Disks, Launcher, Options};
 pub use mapping::{Ids, Mode};
-pub use rootfs::remove_tree;
+pub use rootfs::{dress, remove_tree};
 pub use spec::{Base, Layering, Limits, Shown, Spec};
 pub use survey::{Finding, State, Survey};
 pub use verdict::{Cgroups, Disk, Requirement, Verdict};

@@ -66,8 +66,20 @@ impl Ids {
         }
     }
 
+    /// Returns the host ids of a file that belongs to this uid in an image; `None` where a file keeps
+    /// the ids of whoever makes it.
+    ///
+    /// There are two users inside: what is not the commands' is PID 1's.
+    pub const fn of_image(&self, uid: u64) -> Option<(u32, u32)> {
+        match self.mode {
+            Mode::Rootless => None,
+            Mode::Privileged if uid == COMMAND as u64 => Some((self.command_uid, self.command_gid)),
+            Mode::Privileged => Some((self.init_uid, self.init_gid)),
+        }
+    }
+
     /// Names the ids: what was made for some is of no use to others.
-    pub(crate) fn label(&self) -> String {
+    pub fn label(&self) -> String {
         format!("{}.{}", self.init_uid, self.command_uid)
     }
 

@@ -1,5 +1,6 @@
 //! The skeleton of the file tree inside, and the removal of trees.
 
+mod dress;
 mod stamp;
 
 use std::{
@@ -9,6 +10,7 @@ use std::{
 };
 
 use crate::mapping::{Ids, Owner};
+pub use dress::dress;
 
 /// Host folders that a system keeps programs in; links among them are kept as links.
 const PROGRAMS: &[&str] = &["bin", "lib", "lib32", "lib64", "libx32", "sbin"];

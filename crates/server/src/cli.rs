@@ -7,6 +7,7 @@ mod descriptors;
 mod failure;
 mod files;
 mod hand_host;
+mod images;
 mod render;
 mod run;
 mod scripted_model;
@@ -85,6 +86,9 @@ enum Command {
     /// Give files to sessions, and take what agents made
     #[command(subcommand)]
     Files(files::Command),
+    /// Manage the root file systems that environments may choose from
+    #[command(subcommand)]
+    Images(images::Command),
     /// Try what this host can isolate, for the user that asks
     Check(check::Arguments),
     /// Keep the sandboxes of a data directory; `serve` starts it where there is none
@@ -167,6 +171,10 @@ async fn dispatch(
         Command::Files(command) => {
             let client = common.client(environment).await?;
             files::run(command, &client, console).await
+        }
+        Command::Images(command) => {
+            let loaded = common.load(environment, None)?;
+            images::run(command, &loaded, console).await
         }
         Command::Check(arguments) => {
             let loaded = common.load(environment, None)?;

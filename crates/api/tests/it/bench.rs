@@ -144,6 +144,7 @@ impl Bench {
             attempts: 3,
             limits: Limits::default(),
             require: Vec::new(),
+            images: outlast_hands::images::Images::new("/nowhere"),
             hand_idle: Duration::from_secs(600),
             checkpoints: Schedule::NEVER,
             hand_age: None,

@@ -19,7 +19,7 @@ use super::{
     link::Link,
     uploads::{self, Uploads},
 };
-use crate::{Limits, ProvisionError};
+use crate::{Limits, ProvisionError, Recipe, images::Images};
 
 /// How long PID 1 may take to answer: a machine under load, not a normal one.
 const HELLO: Duration = Duration::from_secs(30);
@@ -29,6 +29,7 @@ const HELLO: Duration = Duration::from_secs(30);
 pub(super) struct Maker {
     launcher: Arc<Launcher>,
     program: Arc<Image>,
+    images: Images,
     tasks: TaskTracker,
     /// This boot of the machine.
     boot: Arc<str>,
@@ -57,12 +58,14 @@ impl Maker {
     pub(super) fn new(
         launcher: Launcher,
         program: Arc<Image>,
+        images: Images,
         tasks: TaskTracker,
         boot: Arc<str>,
     ) -> Self {
         Self {
             launcher: Arc::new(launcher),
             program,
+            images,
             tasks,
             boot,
         }
@@ -113,11 +116,14 @@ impl Maker {
     pub(super) async fn make(
         &self,
         folder: Folder,
-        limits: Limits,
+        recipe: &Recipe,
     ) -> Result<Arc<NamespaceHand>, ProvisionError> {
         let incarnation = folder.incarnation();
         let began = Instant::now();
-        let made = self.attempt(folder, limits).await;
+        let made = match self.base(recipe).await {
+            Ok(base) => self.attempt(folder, base, recipe.limits).await,
+            Err(failed) => Err(failed),
+        };
         let took = began.elapsed();
         metrics::histogram!("outlast_hands_provision_seconds").record(took.as_secs_f64());
         match made {
@@ -134,9 +140,31 @@ impl Maker {
         }
     }
 
+    /// Finds what a sandbox stands on.
+    async fn base(&self, recipe: &Recipe) -> Result<Base, Failed> {
+        let Some(image) = recipe.image.clone() else {
+            return Ok(Base::Host);
+        };
+        let (images, ids, name) = (self.images.clone(), *self.ids(), image.clone());
+        let found = spawn_blocking(move || images.trees(&name, &ids)).await;
+        let found = found.unwrap_or_else(|error| Err(error.to_string()));
+        found.map(Base::Trees).map_err(|reason| Failed {
+            step: format!("find the image `{image}`"),
+            reason,
+            mend: Some(format!(
+                "`outlast images import {image} FILE` brings it here"
+            )),
+        })
+    }
+
     /// Starts the sandbox, greets PID 1, begins the journal.
-    async fn attempt(&self, folder: Folder, limits: Limits) -> Result<Arc<NamespaceHand>, Failed> {
-        let (confined, ours) = self.start(folder.clone(), limits).await?;
+    async fn attempt(
+        &self,
+        folder: Folder,
+        base: Base,
+        limits: Limits,
+    ) -> Result<Arc<NamespaceHand>, Failed> {
+        let (confined, ours) = self.start(folder.clone(), base, limits).await?;
         let mut link = Link::new(ours).map_err(Failed::at("open the channel"))?;
         link.send(&ToInit::Hello(self.settings(limits)))
             .await
@@ -183,6 +211,7 @@ impl Maker {
     async fn start(
         &self,
         folder: Folder,
+        base: Base,
         limits: Limits,
     ) -> Result<(Confined, UnixStream), Failed> {
         let (launcher, program) = (Arc::clone(&self.launcher), Arc::clone(&self.program));
@@ -208,7 +237,7 @@ impl Maker {
                     disk_bytes: limits.disk_bytes,
                     inodes: limits.inodes,
                 },
-                base: Base::Host,
+                base,
                 above: Vec::new(),
             };
             let confined = launcher.start(spec).map_err(|error| Failed {

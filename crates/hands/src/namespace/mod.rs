@@ -29,6 +29,7 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
+use crate::images::Images;
 use crate::{
     Hand, Keep, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
     files::{Packed, Published, Reader, Upload},
@@ -53,13 +54,17 @@ pub struct Options {
     pub dir: PathBuf,
     /// Whether sandboxes have disks of their own.
     pub disks: Disks,
+    /// What sandboxes may stand on beside this host's own programs.
+    pub images: Images,
 }
 
 impl Options {
     /// Makes the options for a folder, with everything that the host can do.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
+        let dir = dir.into();
         Self {
-            dir: dir.into(),
+            images: Images::new(dir.with_file_name("images")),
+            dir,
             disks: Disks::Auto,
         }
     }
@@ -104,10 +109,11 @@ impl Namespaces {
     pub async fn new(options: Options) -> io::Result<Self> {
         let folders = Folders::new(&options.dir)?;
         let shared = folders.shared();
+        let (dir, disks) = (options.dir, options.disks);
         let made = spawn_blocking(move || -> io::Result<_> {
             let helper = Arc::new(Image::new("outlast-confine", CONFINE)?);
             let program = Arc::new(Image::new("outlast-init", INIT)?);
-            let (dir, disks) = (options.dir.canonicalize()?, options.disks);
+            let dir = dir.canonicalize()?;
             let launcher = Launcher::new(outlast_sandbox::Options {
                 helper,
                 shared,
@@ -122,7 +128,13 @@ impl Namespaces {
         tracing::info!(?verdict, "sandboxes: {verdict}");
         let tasks = TaskTracker::new();
         let boot: Arc<str> = journal::boot().into();
-        let maker = Maker::new(launcher, program, tasks.clone(), Arc::clone(&boot));
+        let maker = Maker::new(
+            launcher,
+            program,
+            options.images,
+            tasks.clone(),
+            Arc::clone(&boot),
+        );
         let (left, launcher) = (folders.clone(), maker.launcher());
         tasks.spawn_blocking(move || sweep_groups(&left, &launcher));
         Ok(Self {
@@ -192,7 +204,7 @@ impl Node {
         if let Some(predecessor) = recipe.predecessor.filter(|old| *old != incarnation) {
             self.inherit(predecessor, &folder).await?;
         }
-        let hand = self.maker.make(folder, recipe.limits).await?;
+        let hand = self.maker.make(folder, recipe).await?;
         slot.hand = Some(Arc::clone(&hand));
         Ok(hand)
     }

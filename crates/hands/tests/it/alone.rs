@@ -140,6 +140,7 @@ async fn rootless_inner(folder: &Path) {
         "kill -9 1; kill 1; mkdir locked; touch locked/x; chmod 0 locked; true",
     )
     .await;
+    crate::escapes::no_call_leads_out(&hand).await;
     limits_without_groups(&driver, &hand).await;
     let next = Recipe {
         predecessor: Some(recipe.incarnation),

@@ -3,9 +3,11 @@
 
 use std::{fs, sync::Arc};
 
-use outlast_hands::Hand;
+use outlast_hands::{Hand, Keep, Provisioner as _};
+use outlast_protocol::Outcome;
+use serde_json::json;
 
-use crate::support::{Node, bash, sh, text};
+use crate::support::{Node, bash, call, sh, text};
 
 /// Runs a command that must not get what it wants; returns what it printed.
 async fn refused(hand: &Arc<dyn Hand>, command: &str, wanted: &str) -> String {
@@ -110,6 +112,16 @@ async fn the_user_has_no_rights_and_cannot_get_any() {
         "head -c1 /dev/mem",
         "head -c1 /dev/vda",
         "head -c1 /dev/sda",
+        "head -c1 /dev/loop0",
+        "ls /dev/loop-control",
+        "ls /dev/kvm",
+        "ls /dev/fuse",
+        "ls /dev/net",
+        "ls /disk",
+        "ls /sys/fs/cgroup/release_agent",
+        "cat /proc/1/cgroup > /sys/x",
+        "ln /etc/passwd hard && echo x >> hard",
+        "touch /mnt/session/uploads/x",
     ] {
         refused(&hand, command, "uid=0").await;
     }
@@ -168,7 +180,12 @@ async fn kernel_switches_are_out_of_reach() {
 async fn dangerous_system_calls_fail() {
     let node = Node::new().await;
     let hand = node.hand().await;
-    sh(&hand, "test -x /usr/bin/python3").await;
+    no_call_leads_out(&hand).await;
+}
+
+/// Makes every system call that could lead out.
+pub(crate) async fn no_call_leads_out(hand: &Arc<dyn Hand>) {
+    sh(hand, "test -x /usr/bin/python3").await;
     // Number and name on this architecture; what must come back is EPERM.
     #[cfg(target_arch = "x86_64")]
     let calls = [
@@ -201,6 +218,31 @@ async fn dangerous_system_calls_fail() {
         (154, "modify_ldt"),
         (172, "iopl"),
         (0x4000_0027, "x32 getpid"),
+        (303, "name_to_handle_at"),
+        (179, "quotactl"),
+        (443, "quotactl_fd"),
+        (320, "kexec_file_load"),
+        (313, "finit_module"),
+        (176, "delete_module"),
+        (227, "clock_settime"),
+        (305, "clock_adjtime"),
+        (159, "adjtimex"),
+        (249, "request_key"),
+        (426, "io_uring_enter"),
+        (427, "io_uring_register"),
+        (432, "fsmount"),
+        (429, "move_mount"),
+        (433, "fspick"),
+        (166, "umount2"),
+        (163, "acct"),
+        (153, "vhangup"),
+        (170, "sethostname"),
+        (168, "swapoff"),
+        (311, "process_vm_writev"),
+        (440, "process_madvise"),
+        (173, "ioperm"),
+        (256, "migrate_pages"),
+        (279, "move_pages"),
     ];
     #[cfg(not(target_arch = "x86_64"))]
     let calls = [
@@ -213,10 +255,10 @@ async fn dangerous_system_calls_fail() {
         let code = python(&format!(
             "r = libc.syscall({number}, 0, 0, 0, 0, 0)\nprint(r, errno.errorcode.get(ctypes.get_errno()))"
         ));
-        assert_eq!(sh(&hand, &code).await, "-1 EPERM", "{name}");
+        assert_eq!(sh(hand, &code).await, "-1 EPERM", "{name}");
     }
     let clone3 = python("print(libc.syscall(435, 0, 0), errno.errorcode[ctypes.get_errno()])");
-    assert_eq!(sh(&hand, &clone3).await, "-1 ENOSYS");
+    assert_eq!(sh(hand, &clone3).await, "-1 ENOSYS");
     for flag in [
         0x1000_0000_u64,
         0x2000_0000,
@@ -227,13 +269,18 @@ async fn dangerous_system_calls_fail() {
         let clone = python(&format!(
             "r = libc.syscall(56, {flag} | 17, 0, 0, 0, 0)\nif r == 0: os._exit(0)\nprint(r)"
         ));
-        assert_eq!(sh(&hand, &clone).await, "-1", "{flag:x}");
+        assert_eq!(sh(hand, &clone).await, "-1", "{flag:x}");
     }
     // Threads and processes, which need clone, work all the same.
     let threads = python(
         "import threading\nt = threading.Thread(target=lambda: print('t')); t.start(); t.join()",
     );
-    assert_eq!(sh(&hand, &threads).await, "t");
+    assert_eq!(sh(hand, &threads).await, "t");
+    // Words are put into nobody's mouth.
+    let typed = python(
+        "import fcntl, pty\nmaster, slave = pty.openpty()\ntry: fcntl.ioctl(slave, 0x5412, b'x'); print('typed')\nexcept OSError as e: print(errno.errorcode[e.errno])",
+    );
+    assert_eq!(sh(hand, &typed).await, "EPERM");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -335,4 +382,38 @@ async fn disk_and_inodes_of_the_memory_file_systems_are_bounded() {
         .parse()
         .unwrap();
     assert!(size < 100_000, "{size}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shell_that_stands_still_is_timed_out_and_replaced() {
+    let node = Node::new().await;
+    let hand = node.hand().await;
+    let stopped = json!({"command": "kill -STOP $$; echo on", "timeout_ms": 500});
+    let result = call(&hand, "bash", stopped).await;
+    assert_eq!(result.outcome, Outcome::Limit, "{result:?}");
+    call(&hand, "bash", json!({"restart": true})).await;
+    assert_eq!(sh(&hand, "echo alive").await, "alive");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_at_once() {
+    let node = Node::new().await;
+    let hands = (0..200).map(|_| node.hand());
+    let hands = futures::future::join_all(hands).await;
+    let asked = hands
+        .iter()
+        .map(|hand| sh(hand, "echo $((6 * 7)) > file; cat file"));
+    let answers = futures::future::join_all(asked).await;
+    assert!(answers.iter().all(|answer| answer == "42"));
+    // What an idle one takes: PID 1, before it has a shell, and all that it does not share.
+    let idle = node.hand().await;
+    let name = idle.incarnation().to_string();
+    let status = sh(&idle, "cat /proc/1/status | grep -E 'VmRSS|RssAnon'").await;
+    println!("PID 1 of {name}: {status}");
+    let ended = hands
+        .iter()
+        .map(|hand| node.driver.reap(hand.incarnation(), Keep::Nothing));
+    for ended in futures::future::join_all(ended).await {
+        ended.unwrap();
+    }
 }

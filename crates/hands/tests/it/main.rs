@@ -17,6 +17,7 @@ mod drivers;
 mod escapes;
 mod files;
 mod hosted;
+mod images;
 mod life;
 mod limits;
 mod support;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use outlast_hands::{Keep, Provisioner as _};
+use outlast_hands::{
+    Keep, Provisioner as _,
+    namespace::{Disks, Namespaces, Options},
+};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -15,6 +18,40 @@ fn report(what: &str, mut took: Vec<Duration>) {
         "{what}: median {median:.2?}, p95 {p95:.2?}, of {}",
         took.len()
     );
+}
+
+/// In turns, so that the same load is on both.
+#[tokio::test(flavor = "multi_thread")]
+async fn cold_start_with_a_disk_and_without() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut starts, mut reaps) = ([vec![], vec![]], [vec![], vec![]]);
+    let mut drivers = Vec::new();
+    for (name, disks) in [("with", Disks::Auto), ("without", Disks::Never)] {
+        let options = Options::at(dir.path().join(name));
+        let driver = Namespaces::new(Options { disks, ..options }).await.unwrap();
+        // The first one makes the template.
+        let first = recipe();
+        driver.provision(&first).await.unwrap();
+        driver.reap(first.incarnation, Keep::Nothing).await.unwrap();
+        drivers.push(driver);
+    }
+    for round in 0..60 {
+        let (at, recipe) = (round % 2, recipe());
+        let began = Instant::now();
+        let hand = drivers[at].provision(&recipe).await.unwrap();
+        starts[at].push(began.elapsed());
+        sh(&hand, "echo x > file").await;
+        let began = Instant::now();
+        drivers[at]
+            .reap(recipe.incarnation, Keep::Nothing)
+            .await
+            .unwrap();
+        reaps[at].push(began.elapsed());
+    }
+    for (at, name) in ["with a disk", "without"].into_iter().enumerate() {
+        report(&format!("cold start {name}"), starts[at].clone());
+        report(&format!("reap {name}"), reaps[at].clone());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

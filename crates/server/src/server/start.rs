@@ -6,7 +6,7 @@ use axum::{Router, routing::get};
 use outlast_api::Api;
 use outlast_blobs::Blobs;
 use outlast_egress::{Gateway, Routes};
-use outlast_hands::host::Starter;
+use outlast_hands::{host::Starter, images::Images};
 use outlast_harness::Worker;
 use outlast_kernel::{Claims, Kernel, Parts};
 use outlast_model::{Facts as ModelFacts, Model, Scripted, Upstream};
@@ -70,7 +70,7 @@ impl Server {
         let routes = Arc::new(Routes::new(Scripted::new(), upstream));
         let (store, blobs) = open(config, data_dir, &facts).await?;
         let hands = Arc::new(Hands::open(config, data_dir, starter).await?);
-        let (kernel, claims) = kernel(config, &store, blobs, &hands).await?;
+        let (kernel, claims) = kernel(config, &store, blobs, &hands, data_dir).await?;
         let key = key::admit(&kernel, config.server.api_key.as_ref(), data_dir).await?;
         let (isolation, has_sandboxes) = hands.verdict();
         let shown = Facts {
@@ -245,6 +245,7 @@ async fn kernel(
     store: &Sqlite,
     blobs: Arc<dyn Blobs>,
     hands: &Hands,
+    data_dir: &Path,
 ) -> Result<(Kernel, Claims), StartError> {
     let parts = Parts {
         store: Arc::new(store.clone()),
@@ -257,6 +258,7 @@ async fn kernel(
             attempts: config.kernel.attempts,
             limits: config.hands.limits(),
             require: config.hands.require.clone(),
+            images: Images::new(data_dir.join("images")),
             hand_idle: config.hands.idle(),
             checkpoints: config.hands.checkpoints(),
             hand_age: config.hands.max_age(),

@@ -139,6 +139,7 @@ impl World {
                 attempts: 50,
                 limits: Limits::default(),
                 require: Vec::new(),
+                images: outlast_hands::images::Images::new("/nowhere"),
                 hand_idle: Duration::from_secs(86_400),
                 checkpoints: self.schedule,
                 hand_age: None,
