@@ -183,75 +183,77 @@ async fn dangerous_system_calls_fail() {
     no_call_leads_out(&hand).await;
 }
 
+/// Number and name on this architecture; what must come back is EPERM.
+#[cfg(target_arch = "x86_64")]
+const CALLS: &[(u32, &str)] = &[
+    (101, "ptrace"),
+    (310, "process_vm_readv"),
+    (321, "bpf"),
+    (425, "io_uring_setup"),
+    (250, "keyctl"),
+    (248, "add_key"),
+    (298, "perf_event_open"),
+    (323, "userfaultfd"),
+    (272, "unshare"),
+    (308, "setns"),
+    (165, "mount"),
+    (155, "pivot_root"),
+    (161, "chroot"),
+    (169, "reboot"),
+    (175, "init_module"),
+    (246, "kexec_load"),
+    (304, "open_by_handle_at"),
+    (428, "open_tree"),
+    (430, "fsopen"),
+    (442, "mount_setattr"),
+    (438, "pidfd_getfd"),
+    (103, "syslog"),
+    (164, "settimeofday"),
+    (167, "swapon"),
+    (300, "fanotify_init"),
+    (312, "kcmp"),
+    (154, "modify_ldt"),
+    (172, "iopl"),
+    (0x4000_0027, "x32 getpid"),
+    (303, "name_to_handle_at"),
+    (179, "quotactl"),
+    (443, "quotactl_fd"),
+    (320, "kexec_file_load"),
+    (313, "finit_module"),
+    (176, "delete_module"),
+    (227, "clock_settime"),
+    (305, "clock_adjtime"),
+    (159, "adjtimex"),
+    (249, "request_key"),
+    (426, "io_uring_enter"),
+    (427, "io_uring_register"),
+    (432, "fsmount"),
+    (429, "move_mount"),
+    (433, "fspick"),
+    (166, "umount2"),
+    (163, "acct"),
+    (153, "vhangup"),
+    (170, "sethostname"),
+    (168, "swapoff"),
+    (311, "process_vm_writev"),
+    (440, "process_madvise"),
+    (173, "ioperm"),
+    (256, "migrate_pages"),
+    (279, "move_pages"),
+];
+/// The same elsewhere.
+#[cfg(not(target_arch = "x86_64"))]
+const CALLS: &[(u32, &str)] = &[
+    (117, "ptrace"),
+    (280, "bpf"),
+    (425, "io_uring_setup"),
+    (97, "unshare"),
+];
+
 /// Makes every system call that could lead out.
 pub(crate) async fn no_call_leads_out(hand: &Arc<dyn Hand>) {
     sh(hand, "test -x /usr/bin/python3").await;
-    // Number and name on this architecture; what must come back is EPERM.
-    #[cfg(target_arch = "x86_64")]
-    let calls = [
-        (101, "ptrace"),
-        (310, "process_vm_readv"),
-        (321, "bpf"),
-        (425, "io_uring_setup"),
-        (250, "keyctl"),
-        (248, "add_key"),
-        (298, "perf_event_open"),
-        (323, "userfaultfd"),
-        (272, "unshare"),
-        (308, "setns"),
-        (165, "mount"),
-        (155, "pivot_root"),
-        (161, "chroot"),
-        (169, "reboot"),
-        (175, "init_module"),
-        (246, "kexec_load"),
-        (304, "open_by_handle_at"),
-        (428, "open_tree"),
-        (430, "fsopen"),
-        (442, "mount_setattr"),
-        (438, "pidfd_getfd"),
-        (103, "syslog"),
-        (164, "settimeofday"),
-        (167, "swapon"),
-        (300, "fanotify_init"),
-        (312, "kcmp"),
-        (154, "modify_ldt"),
-        (172, "iopl"),
-        (0x4000_0027, "x32 getpid"),
-        (303, "name_to_handle_at"),
-        (179, "quotactl"),
-        (443, "quotactl_fd"),
-        (320, "kexec_file_load"),
-        (313, "finit_module"),
-        (176, "delete_module"),
-        (227, "clock_settime"),
-        (305, "clock_adjtime"),
-        (159, "adjtimex"),
-        (249, "request_key"),
-        (426, "io_uring_enter"),
-        (427, "io_uring_register"),
-        (432, "fsmount"),
-        (429, "move_mount"),
-        (433, "fspick"),
-        (166, "umount2"),
-        (163, "acct"),
-        (153, "vhangup"),
-        (170, "sethostname"),
-        (168, "swapoff"),
-        (311, "process_vm_writev"),
-        (440, "process_madvise"),
-        (173, "ioperm"),
-        (256, "migrate_pages"),
-        (279, "move_pages"),
-    ];
-    #[cfg(not(target_arch = "x86_64"))]
-    let calls = [
-        (117, "ptrace"),
-        (280, "bpf"),
-        (425, "io_uring_setup"),
-        (97, "unshare"),
-    ];
-    for (number, name) in calls {
+    for (number, name) in CALLS {
         let code = python(&format!(
             "r = libc.syscall({number}, 0, 0, 0, 0, 0)\nprint(r, errno.errorcode.get(ctypes.get_errno()))"
         ));
