@@ -16,6 +16,7 @@ mod first_session;
 mod hosts;
 mod killed;
 mod lost_machine;
+mod many;
 mod readers;
 mod refusals;
 mod run;

@@ -17,7 +17,7 @@ pub(crate) fn holding(dir: &Path, needles: &[&str], but: &str) -> Vec<PathBuf> {
 }
 
 /// Returns every file below `dir`.
-fn files(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![dir.to_owned()];
     while let Some(path) = open.pop() {
@@ -98,7 +98,7 @@ pub(crate) fn mounts(dir: &Path) -> Vec<String> {
 }
 
 /// Returns the names of the hands that a data directory ever had and still knows.
-fn hands(dir: &Path) -> Vec<String> {
+pub(crate) fn hands(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir.join("hands"))
         .into_iter()
         .flatten()
@@ -110,15 +110,22 @@ fn hands(dir: &Path) -> Vec<String> {
 /// Returns control groups of the hands of a data directory.
 pub(crate) fn groups(dir: &Path) -> Vec<PathBuf> {
     let names = hands(dir);
+    let of_ours = |group: &PathBuf| {
+        let group = group.to_string_lossy();
+        names.iter().any(|hand| group.contains(hand.as_str()))
+    };
+    let mut found = all_groups();
+    found.retain(of_ours);
+    found
+}
+
+/// Returns control groups of the hands of any data directory.
+pub(crate) fn all_groups() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![(PathBuf::from("/sys/fs/cgroup"), 0)];
     while let Some((path, depth)) = open.pop() {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        if names.iter().any(|hand| name.contains(hand.as_str())) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.contains("hand_") {
             found.push(path);
         } else if depth < 8 {
             let below = fs::read_dir(&path).into_iter().flatten().flatten();
