@@ -27,8 +27,9 @@ const BUSY: Duration = Duration::from_millis(250);
 /// How often is looked while none does: what runs in the background may write too.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Writing that goes on for this long after all calls were stopped is done by something else.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Writing that is seen so often in a row, though all calls were stopped each time, is done by
+/// something else.
+const STRIKES: u32 = 3;
 
 /// Looking may take this part of the time, so that a large tree is looked at less often.
 const SHARE: u32 = 10;
@@ -51,7 +52,7 @@ pub(super) struct Use {
 pub(super) async fn keep(hand: Weak<NamespaceHand>) {
     let mut allowed = Use::default();
     let (mut looked, mut pause) = (Instant::now(), BUSY);
-    let mut stopped: Option<Instant> = None;
+    let mut strikes = 0;
     loop {
         sleep(pause).await;
         let Some(alive) = hand.upgrade().filter(|hand| !hand.is_lost()) else {
@@ -70,18 +71,21 @@ pub(super) async fn keep(hand: Weak<NamespaceHand>) {
         pause = BUSY.max(began.elapsed() * SHARE);
         let Some(words) = words::beyond(used, alive.limits()) else {
             allowed = Use::default();
+            strikes = 0;
             continue;
         };
         if used.bytes > allowed.bytes || used.inodes > allowed.inodes {
             tracing::info!(?used, "a sandbox is beyond its disk limit");
-            if stopped.is_some_and(|at| at.elapsed() < AGAIN + pause) {
+            strikes += 1;
+            if strikes >= STRIKES {
                 // What was stopped is not what writes.
                 alive.end(&words);
                 return;
             }
             alive.stop_all(&words);
-            stopped = Some(Instant::now());
             allowed = used;
+        } else {
+            strikes = 0;
         }
     }
 }

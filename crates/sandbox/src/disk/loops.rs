@@ -6,12 +6,16 @@ use std::{
     io,
     os::{fd::AsFd as _, unix::ffi::OsStrExt as _},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use crate::raw;
 
 /// Gives out free devices.
 const CONTROL: &str = "/dev/loop-control";
+
+/// One at a time of this process asks for a device and takes it.
+static ATTACHING: Mutex<()> = Mutex::new(());
 
 /// Tries to get a device that others take first.
 const TRIES: usize = 64;
@@ -27,6 +31,8 @@ pub(super) struct Device {
 pub(super) fn attach(file: &File, name: &Path) -> io::Result<Device> {
     let control = File::options().read(true).write(true).open(CONTROL)?;
     let mut last = io::Error::from(io::ErrorKind::ResourceBusy);
+    // All who ask at once are told the same device.
+    let _one = ATTACHING.lock().unwrap_or_else(PoisonError::into_inner);
     for _ in 0..TRIES {
         let number = raw::free_loop(control.as_fd())?;
         let path = PathBuf::from(format!("/dev/loop{number}"));
