@@ -16,7 +16,8 @@ const AT_ONCE: usize = 24;
 
 /// Makes a session of these, has its hand write a file, and deletes it; notes the hands it saw.
 async fn live(client: &Client, seen: &Mutex<BTreeSet<String>>, dir: &Path, of: &Value) {
-    let steps = json!([bash("echo used > /workspace/file; cat /workspace/file"), {"text": "{{results}}"}]);
+    let steps =
+        json!([bash("echo used > /workspace/file; cat /workspace/file"), {"text": "{{results}}"}]);
     let mut body = of.clone();
     body["initial_events"] = json!([script(steps)]);
     let made = client.post("/v1/sessions", &body).await.unwrap();
@@ -47,14 +48,24 @@ async fn two_thousand_sessions_leave_nothing_behind() {
         .await;
 
     let seen = seen.into_inner().unwrap();
-    assert!(seen.len() >= SESSIONS, "every session had a hand of its own");
+    assert!(
+        seen.len() >= SESSIONS,
+        "every session had a hand of its own"
+    );
     until("the folders of hands to go", async || {
         leftovers::hands(dir.path()).is_empty().then_some(())
     })
     .await;
     let groups = leftovers::all_groups();
-    let left = |name: &&String| groups.iter().any(|group| group.to_string_lossy().contains(name.as_str()));
-    assert_eq!(seen.iter().filter(left).collect::<Vec<_>>(), Vec::<&String>::new());
+    let left = |name: &&String| {
+        groups
+            .iter()
+            .any(|group| group.to_string_lossy().contains(name.as_str()))
+    };
+    assert_eq!(
+        seen.iter().filter(left).collect::<Vec<_>>(),
+        Vec::<&String>::new()
+    );
     until("the blobs to go", async || {
         let blobs = leftovers::files(&dir.path().join("blobs"));
         blobs.is_empty().then_some(())
