@@ -1,6 +1,6 @@
 //! What a hand is made from.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use outlast_protocol::id::IncarnationId;
 use outlast_sandbox::Requirement;
@@ -18,13 +18,6 @@ pub struct Recipe {
     /// The image that its files stand on, by name; the node's default where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Packages by manager, installed before the first call; each an exact line as the manager
-    /// takes it.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub packages: BTreeMap<String, Vec<String>>,
-    /// Where packages come from, by manager: a folder of the node.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub mirrors: BTreeMap<String, PathBuf>,
     /// What the node must be able to isolate; a hand that cannot be held so is refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub require: Vec<Requirement>,
@@ -38,8 +31,6 @@ impl Recipe {
             predecessor: None,
             limits: Limits::default(),
             image: None,
-            packages: BTreeMap::new(),
-            mirrors: BTreeMap::new(),
             require: Vec::new(),
         }
     }
