@@ -287,7 +287,6 @@ impl Job {
             image: self.image(incarnation).await?,
             limits: self.inner.options.limits,
             require: self.inner.options.require.clone(),
-            ..Recipe::new(incarnation)
         };
         let started = Instant::now();
         let made = self.inner.hands.provisioner.provision(&recipe).await;
