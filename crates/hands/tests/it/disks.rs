@@ -160,13 +160,13 @@ async fn without_disks_what_is_written_is_measured() {
     what_is_measured_is_stopped(&hand).await;
     // What no call does ends the sandbox; its successor can tidy up.
     let first = hand.incarnation();
-    drop(ask(&hand, "bash", json!({"command": "setsid sh -c 'sleep 1; while head -c 1m /dev/zero >> big; do sleep 0.01; done' & echo on"})).await);
-    let lost = loop {
-        match ask(&hand, "bash", json!({"command": "sleep 0.2"})).await {
-            Ok(_) => {}
-            lost => break lost_of(lost),
-        }
-    };
+    // No call runs meanwhile: stopping one would stop the writer with it.
+    let writer = "setsid sh -c 'while head -c 1m /dev/zero >> big; do sleep 0.2; done' & echo on";
+    assert_eq!(sh(&hand, writer).await, "on");
+    while driver.find(first).await.is_some() {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let lost = lost_of(ask(&hand, "bash", json!({"command": "true"})).await);
     assert!(
         lost.reason.contains("disk limit of 8 MiB was passed"),
         "{lost:?}"
