@@ -9,12 +9,12 @@ use std::{
 
 use outlast_hands::{Hand, Keep, ProvisionError, Provisioner, Recalled, Recipe, files::Packed};
 use outlast_protocol::{
-    CallResult, Micros, Outcome,
-    environment::Environment,
+    CallResult, Metadata, Micros, Outcome,
     id::{EventId, IncarnationId, SessionId},
 };
 use outlast_session::{Answer, Fact, State, body::HandWanted};
 use outlast_store::ResourceKind;
+use serde::Deserialize;
 use tokio::{sync::Mutex as Turn, time::Instant};
 
 use crate::{
@@ -198,6 +198,13 @@ impl Hands {
     }
 }
 
+/// What of an environment says which image it wants.
+#[derive(Deserialize)]
+struct Chosen {
+    #[serde(default)]
+    metadata: Metadata,
+}
+
 impl Job {
     /// Returns the session's hand, made now if there is none.
     ///
@@ -312,9 +319,9 @@ impl Job {
         let id = config.environment_id.to_string();
         let found = self.inner.store.get(ResourceKind::Environment, &id, None);
         let found = found.await.map_err(|error| failed(error.to_string()))?;
-        let environment: Environment =
+        let chosen: Chosen =
             serde_json::from_str(found.body.get()).map_err(|error| failed(error.to_string()))?;
-        Ok(environment.metadata.get(IMAGE).cloned())
+        Ok(chosen.metadata.get(IMAGE).cloned())
     }
 
     /// Puts a failure into words for the model; the next call tries the same life again.
