@@ -158,7 +158,6 @@ impl Job {
         };
         let fence = self.fence();
         let using = Use::begin(&self.inner, self.session, hand.incarnation()).await;
-        let _busy = self.inner.hands.busy(hand.incarnation());
         let done = tokio::select! {
             done = hand.execute(fence, call, &asked.name, asked.input) => done,
             () = self.left_alone() => {

@@ -235,9 +235,6 @@ impl Outcome {
 /// Takes checkpoints whose time has come, until the kernel closes.
 pub(crate) async fn watch(inner: Arc<Inner>) {
     let schedule = inner.options.checkpoints;
-    if schedule == Schedule::NEVER {
-        return;
-    }
     loop {
         tokio::select! {
             () = sleep(TICK) => {}

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -18,7 +18,8 @@ use serde::Deserialize;
 use tokio::{sync::Mutex as Turn, time::Instant};
 
 use crate::{
-    LeaseError, calls::Job, files::Placed, metric_definitions as metrics, workspace::Unmade,
+    LeaseError, calls::Job, files::Placed, metric_definitions as metrics, per_session::PerSession,
+    workspace::Unmade,
 };
 
 /// The metadata of an environment that chooses an image.
@@ -32,49 +33,17 @@ const DEFAULT: &str = "default";
 pub(crate) struct Hands {
     pub(crate) provisioner: Arc<dyn Provisioner>,
     /// One at a time makes a session's hand.
-    turns: Mutex<HashMap<SessionId, Weak<Turn<()>>>>,
-    used: Mutex<HashMap<IncarnationId, Use>>,
+    turns: PerSession<Turn<()>>,
+    /// When each was last used.
+    used: Mutex<HashMap<IncarnationId, Instant>>,
     pub(crate) placed: Placed,
-}
-
-/// How a hand is used.
-#[derive(Debug)]
-struct Use {
-    /// When it last was.
-    at: Instant,
-    /// Calls that run.
-    calls: usize,
-}
-
-impl Default for Use {
-    fn default() -> Self {
-        let (at, calls) = (Instant::now(), 0);
-        Self { at, calls }
-    }
-}
-
-/// A hand in use.
-#[derive(Debug)]
-pub(crate) struct Busy<'h> {
-    hands: &'h Hands,
-    incarnation: IncarnationId,
-}
-
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        // One that was reaped meanwhile is not brought back.
-        if let Some(used) = self.hands.uses().get_mut(&self.incarnation) {
-            used.calls = used.calls.saturating_sub(1);
-            used.at = Instant::now();
-        }
-    }
 }
 
 impl Hands {
     pub(crate) fn new(provisioner: Arc<dyn Provisioner>) -> Self {
         Self {
             provisioner,
-            turns: Mutex::default(),
+            turns: PerSession::default(),
             used: Mutex::default(),
             placed: Placed::default(),
         }
@@ -97,7 +66,14 @@ impl Hands {
 
     /// Notes that a hand was used just now.
     pub(crate) fn used(&self, incarnation: IncarnationId) {
-        self.uses().entry(incarnation).or_default().at = Instant::now();
+        self.uses().insert(incarnation, Instant::now());
+    }
+
+    /// Notes that a call in a hand is over; one that was reaped meanwhile is not brought back.
+    pub(crate) fn left(&self, incarnation: IncarnationId) {
+        if let Some(at) = self.uses().get_mut(&incarnation) {
+            *at = Instant::now();
+        }
     }
 
     /// Packs the workspace of a hand.
@@ -105,16 +81,7 @@ impl Hands {
         self.provisioner.checkpoint(incarnation).await
     }
 
-    /// Notes that a hand is in use until the guard is dropped.
-    pub(crate) fn busy(&self, incarnation: IncarnationId) -> Busy<'_> {
-        self.uses().entry(incarnation).or_default().calls += 1;
-        Busy {
-            hands: self,
-            incarnation,
-        }
-    }
-
-    fn uses(&self) -> MutexGuard<'_, HashMap<IncarnationId, Use>> {
+    fn uses(&self) -> MutexGuard<'_, HashMap<IncarnationId, Instant>> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -125,14 +92,14 @@ impl Hands {
         for incarnation in listed {
             if self.find(*incarnation).await.is_some() {
                 live += 1;
-                self.uses().entry(*incarnation).or_default();
+                self.uses().entry(*incarnation).or_insert_with(Instant::now);
             }
         }
         ::metrics::gauge!(metrics::HANDS_LIVE).set(live);
     }
 
-    /// Lets go of hands that nobody used for `idle`, and of those that are older than `age` and
-    /// not in use, if they may go; their workspaces stay.
+    /// Lets go of hands that nobody used for `idle`, and of those that are older than `age`, if
+    /// they may go, which one in use may not; their workspaces stay.
     pub(crate) async fn rest(
         &self,
         now: Micros,
@@ -143,12 +110,12 @@ impl Hands {
         let old = |id: &IncarnationId| age.is_some_and(|age| now.since(id.minted_at()) >= age);
         let expired: Vec<_> = {
             let uses = self.uses();
-            let free = uses.iter().filter(|(_, used)| used.calls == 0);
-            let why = |(id, used): (&IncarnationId, &Use)| match used.at.elapsed() >= idle {
+            let why = |(id, at): (&IncarnationId, &Instant)| match at.elapsed() >= idle {
                 true => Some((*id, "idle")),
                 false => old(id).then_some((*id, "age")),
             };
-            free.filter_map(why).filter(|(id, _)| may(*id)).collect()
+            let expired = uses.iter().filter_map(why);
+            expired.filter(|(id, _)| may(*id)).collect()
         };
         for (incarnation, why) in expired {
             ::metrics::counter!(metrics::HANDS_REAPED, "why" => why).increment(1);
@@ -187,14 +154,7 @@ impl Hands {
     }
 
     pub(crate) fn turn(&self, session: SessionId) -> Arc<Turn<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.retain(|_, turn| turn.strong_count() > 0);
-        if let Some(turn) = turns.get(&session).and_then(Weak::upgrade) {
-            return turn;
-        }
-        let turn = Arc::new(Turn::new(()));
-        turns.insert(session, Arc::downgrade(&turn));
-        turn
+        self.turns.get(session)
     }
 }
 
@@ -285,13 +245,14 @@ impl Job {
     /// Has a driver begin a life.
     pub(crate) async fn provision(
         &self,
+        state: &State,
         incarnation: IncarnationId,
         predecessor: Option<IncarnationId>,
     ) -> Result<Arc<dyn Hand>, ProvisionError> {
         let recipe = Recipe {
             incarnation,
             predecessor,
-            image: self.image(incarnation).await?,
+            image: self.image(state, incarnation).await?,
             limits: self.inner.options.limits,
             require: self.inner.options.require.clone(),
         };
@@ -302,17 +263,17 @@ impl Job {
     }
 
     /// Returns the image that the session's environment chooses, as it is by now.
-    async fn image(&self, incarnation: IncarnationId) -> Result<Option<String>, ProvisionError> {
+    async fn image(
+        &self,
+        state: &State,
+        incarnation: IncarnationId,
+    ) -> Result<Option<String>, ProvisionError> {
         let failed = |reason: String| ProvisionError::Step {
             incarnation,
             step: "read the environment".to_owned(),
             reason,
             mend: None,
         };
-        let state = self
-            .state()
-            .await
-            .map_err(|error| failed(error.to_string()))?;
         let Some(config) = &state.config else {
             return Ok(None);
         };

@@ -21,6 +21,7 @@ mod hand;
 mod kernel;
 mod lease;
 mod metric_definitions;
+mod per_session;
 mod preview;
 mod signal;
 mod tools;

@@ -91,7 +91,7 @@ impl Job {
                 (Some(Loss::Everything) | None, _) => {}
             }
         }
-        Ok(self.provision(incarnation, predecessor).await?)
+        Ok(self.provision(state, incarnation, predecessor).await?)
     }
 
     /// Brings a checkpoint to where the life begins.

@@ -7,6 +7,7 @@
 
 #![deny(unsafe_code)]
 
+mod boot;
 mod cgroup;
 pub mod confine;
 mod confined;
@@ -30,6 +31,7 @@ mod survey;
 mod syscalls;
 mod verdict;
 
+pub use boot::boot;
 pub use cgroup::Pressure;
 pub use confined::{Confined, Ended};
 pub use disk::{Layer, Room};

@@ -7,6 +7,7 @@ use outlast_protocol::{
     Micros,
     id::{FileId, ProcessId, SessionId},
 };
+use outlast_session::body::Mounted;
 
 use crate::{Order, ReadError, Receipt, WriteError};
 
@@ -124,6 +125,19 @@ pub struct FilePage {
 }
 
 impl StoredFile {
+    /// Describes the copy that a session has of it once it is mounted there.
+    pub fn mounted_in(self, session: SessionId, mounted: &Mounted) -> Self {
+        Self {
+            id: mounted.file,
+            created_at: mounted.at,
+            expires_at: None,
+            scope: Some(session),
+            mounted: true,
+            output: None,
+            ..self
+        }
+    }
+
     /// Tells whether it has ended.
     pub fn is_past(&self, now: Micros) -> bool {
         self.expires_at.is_some_and(|end| end <= now)

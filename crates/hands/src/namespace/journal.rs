@@ -9,7 +9,7 @@
 use std::{
     borrow::Cow,
     collections::HashMap,
-    fs::{File, OpenOptions, TryLockError, read_to_string},
+    fs::{File, OpenOptions, TryLockError},
     io::{self, BufRead as _, BufReader},
     os::unix::fs::{FileExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
@@ -66,12 +66,6 @@ impl Unsynced {
         }
         Ok(())
     }
-}
-
-/// Returns what names this boot of the machine; empty if the system does not say.
-pub(super) fn boot() -> String {
-    let id = read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.trim().to_owned()
 }
 
 impl Journal {

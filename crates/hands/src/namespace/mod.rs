@@ -127,7 +127,7 @@ impl Namespaces {
         let verdict = launcher.verdict();
         tracing::info!(?verdict, "sandboxes: {verdict}");
         let tasks = TaskTracker::new();
-        let boot: Arc<str> = journal::boot().into();
+        let boot: Arc<str> = outlast_sandbox::boot().into();
         let maker = Maker::new(
             launcher,
             program,

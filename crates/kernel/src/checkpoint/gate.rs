@@ -5,10 +5,11 @@ use std::sync::Arc;
 use outlast_protocol::id::{IncarnationId, SessionId};
 use tokio::{sync::OwnedRwLockReadGuard, time::Instant};
 
-use super::{Watched, attempt};
+use super::{Schedule, Watched, attempt};
 use crate::kernel::Inner;
 
-/// A call in a hand: the hand has something that no checkpoint has. While it is there none is taken.
+/// A call in a hand: the hand has something that no checkpoint has. While it is there none is taken,
+/// and the hand is not let go for lying unused.
 #[derive(Debug)]
 pub(crate) struct Use {
     inner: Arc<Inner>,
@@ -29,7 +30,10 @@ impl Use {
             Arc::clone(&hand.or_insert_with(|| Watched::new(session)).gate)
         };
         let shared = gate.read_owned().await;
-        if let Some(hand) = inner.checkpoints.hands().get_mut(&incarnation) {
+        // Where none is ever taken there is nothing to remember for one.
+        if inner.options.checkpoints != Schedule::NEVER
+            && let Some(hand) = inner.checkpoints.hands().get_mut(&incarnation)
+        {
             hand.dirty.get_or_insert_with(Instant::now);
         }
         Self {
@@ -43,6 +47,7 @@ impl Use {
 impl Drop for Use {
     fn drop(&mut self) {
         drop(self.shared.take());
+        self.inner.hands.left(self.incarnation);
         let (schedule, resting) = (self.inner.options.checkpoints, self.inner.options.hand_idle);
         let due = {
             let mut hands = self.inner.checkpoints.hands();

@@ -15,7 +15,13 @@ use crate::{kernel::Inner, lease::joined};
 const PAGE: usize = 500;
 
 /// What stands between session and checkpoint in a key.
-const FOLDER: &str = "/checkpoints/";
+const FOLDER: &str = "/checkpoints";
+
+/// Returns what the checkpoints of a session lie below.
+#[expect(clippy::expect_used, reason = "an id is a part of a key")]
+fn folder(session: SessionId) -> Key {
+    Key::new(format!("sessions/{session}{FOLDER}")).expect("an id is a part of a key")
+}
 
 /// Takes a checkpoint and has the log name it.
 pub(super) async fn take(inner: &Arc<Inner>, due: Due) -> Outcome {
@@ -50,7 +56,7 @@ pub(super) async fn take(inner: &Arc<Inner>, due: Due) -> Outcome {
     let Due { alone, _slot, .. } = due;
     drop(alone);
     let number = state.checkpoint.as_ref().map_or(0, number) + 1;
-    let key = match Key::new(format!("sessions/{session}{FOLDER}{incarnation}-{number}")) {
+    let key = match Key::new(format!("{}/{incarnation}-{number}", folder(session))) {
         Ok(key) => key,
         Err(fault) => return failed(incarnation, &fault, since),
     };
@@ -118,11 +124,8 @@ async fn keep(
 /// Removes the checkpoints of a session that are no newer than the one under `key`, but for that.
 async fn remove_older(inner: &Inner, session: SessionId, key: &Key) -> Result<(), Fault> {
     let blobs = &inner.blobs;
-    let Ok(prefix) = Key::new(format!("sessions/{session}/checkpoints")) else {
-        return Ok(());
-    };
     let newest = number_of(key.as_str());
-    for old in blobs.list(&prefix, None, PAGE).await? {
+    for old in blobs.list(&folder(session), None, PAGE).await? {
         if old != *key && number_of(old.as_str()) <= newest {
             blobs.delete(&old).await?;
         }
@@ -132,9 +135,7 @@ async fn remove_older(inner: &Inner, session: SessionId, key: &Key) -> Result<()
 
 /// Removes every checkpoint of a session: it is over.
 pub(crate) async fn remove_all(inner: &Inner, session: SessionId) {
-    let Ok(prefix) = Key::new(format!("sessions/{session}/checkpoints")) else {
-        return;
-    };
+    let prefix = folder(session);
     // A failure leaves them to the session's purge.
     while let Ok(PAGE) = inner.blobs.delete_prefix(&prefix, PAGE).await {}
 }

@@ -7,7 +7,7 @@ use std::{
     collections::HashMap,
     io,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -23,14 +23,14 @@ use outlast_store::{Output, StoredFile};
 use tokio::{io::AsyncReadExt as _, sync::Mutex as Turn, time::timeout};
 
 use super::{Loose, key};
-use crate::kernel::Inner;
+use crate::{kernel::Inner, per_session::PerSession};
 
 /// How long a list of files waits for what is being published.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Who publishes what at the moment.
 #[derive(Debug, Default)]
-pub(crate) struct Publisher(Mutex<HashMap<SessionId, Weak<Entry>>>);
+pub(crate) struct Publisher(PerSession<Entry>);
 
 /// One session's turn to publish.
 #[derive(Debug, Default)]
@@ -40,23 +40,10 @@ struct Entry {
     waiting: AtomicBool,
 }
 
-impl Publisher {
-    fn entry(&self, session: SessionId) -> Arc<Entry> {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.retain(|_, entry| entry.strong_count() > 0);
-        if let Some(entry) = entries.get(&session).and_then(Weak::upgrade) {
-            return entry;
-        }
-        let entry = Arc::new(Entry::default());
-        entries.insert(session, Arc::downgrade(&entry));
-        entry
-    }
-}
-
 impl Inner {
     /// Publishes what a hand has left, by and by.
     pub(crate) fn publish_soon(self: &Arc<Self>, session: SessionId, hand: IncarnationId) {
-        let entry = self.publisher.entry(session);
+        let entry = self.publisher.0.get(session);
         if entry.waiting.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -82,7 +69,7 @@ impl Inner {
         let (inner, session) = (self.clone(), state.id);
         // It goes on if nobody waits any more.
         let publishing = self.tasks.spawn(async move {
-            let entry = inner.publisher.entry(session);
+            let entry = inner.publisher.0.get(session);
             let _one = entry.turn.lock().await;
             inner.publish(session, hand.incarnation).await;
         });

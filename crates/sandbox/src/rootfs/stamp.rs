@@ -7,11 +7,7 @@
 use std::{fmt::Write as _, fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
 use super::{ALTERNATIVES, COPIED, FILES, FOLDERS, LINKS, PROGRAMS};
-use crate::mapping::Ids;
-
-/// Changes at every start of the machine: what the power took from a file it did not take from
-/// what only memory says of it.
-const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+use crate::{boot, mapping::Ids};
 
 /// Tells whether the skeleton at `at` was built whole from what `wanted` describes.
 pub(super) fn holds(at: &Path, wanted: &str) -> bool {
@@ -37,8 +33,9 @@ fn place(at: &Path) -> std::path::PathBuf {
 
 /// Describes all that a skeleton is built from.
 pub(super) fn describe(ids: &Ids) -> String {
-    let boot = fs::read_to_string(BOOT).unwrap_or_default();
-    let mut out = format!("{boot}{ids:?}\n{FOLDERS:?}\n{FILES:?}\n{LINKS:?}\n");
+    // What the power took from a file it did not take from what only memory says of it.
+    let boot = boot();
+    let mut out = format!("{boot}\n{ids:?}\n{FOLDERS:?}\n{FILES:?}\n{LINKS:?}\n");
     for name in COPIED {
         seen(&mut out, &Path::new("/etc").join(name));
     }

@@ -22,13 +22,18 @@ fn lines(dir: &Path) -> usize {
     leftovers::inside(dir, "lines").map_or(0, |text| text.lines().count())
 }
 
-/// Asks the session for the lines that calls have appended.
-async fn asked(client: &Client, session: &str, turn: usize) -> Vec<String> {
-    let steps = json!([bash("cat lines"), {"text": "end"}]);
+/// Plays one turn of one command, and returns what it printed.
+async fn ran(client: &Client, session: &str, command: &str, turn: usize) -> String {
+    let steps = json!([bash(command), {"text": "end"}]);
     client.send(session, &[script(steps)]).await;
     let events = client.idle(session, turn).await;
     let results = of(&events, "agent.tool_result");
-    let text = said(results.last().unwrap());
+    said(results.last().unwrap()).to_owned()
+}
+
+/// Asks the session for the lines that calls have appended.
+async fn asked(client: &Client, session: &str, turn: usize) -> Vec<String> {
+    let text = ran(client, session, "cat lines", turn).await;
     text.lines().map(str::to_owned).collect()
 }
 
@@ -289,9 +294,7 @@ async fn hands_that_nobody_wants_go() {
     let first = Binary::start(dir, None).await;
     let key = key(dir);
     let session = first.client.session("scripted").await;
-    let steps = json!([bash("echo kept > note"), {"text": "end"}]);
-    first.client.send(&session, &[script(steps)]).await;
-    first.client.idle(&session, 1).await;
+    ran(&first.client, &session, "echo kept > note", 1).await;
     first.kill().await;
     assert_eq!(inits(dir).len(), 1);
     // What no session names: as if it was deleted and the server killed before it cleaned up.
@@ -308,10 +311,8 @@ async fn hands_that_nobody_wants_go() {
         inits(dir).is_empty().then_some(())
     })
     .await;
-    let steps = json!([bash("cat note"), {"text": "end"}]);
-    second.client.send(&session, &[script(steps)]).await;
-    let events = second.client.idle(&session, 2).await;
-    assert_eq!(said(of(&events, "agent.tool_result")[1]).trim(), "kept");
+    let note = ran(&second.client, &session, "cat note", 2).await;
+    assert_eq!(note.trim(), "kept");
     assert!(second.stop().await.success());
 }
 
@@ -323,9 +324,7 @@ async fn a_host_waits_for_a_server_only_so_long() {
     command.env("OUTLAST__HANDS__ORPHAN_SECONDS", "1");
     let first = Binary::start_as(&mut command, dir, None).await;
     let (key, session) = (key(dir), first.client.session("scripted").await);
-    let steps = json!([bash("echo kept > note"), {"text": "end"}]);
-    first.client.send(&session, &[script(steps)]).await;
-    first.client.idle(&session, 1).await;
+    ran(&first.client, &session, "echo kept > note", 1).await;
     // A server that is there and wants nothing keeps it.
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     assert_eq!(inits(dir).len(), 1);
@@ -334,10 +333,8 @@ async fn a_host_waits_for_a_server_only_so_long() {
     assert_eq!(leftovers::processes(dir), Vec::<String>::new());
     let second = Binary::start(dir, Some(&key)).await;
     assert!(second.banner.contains(", started"), "{}", second.banner);
-    let steps = json!([bash("cat note"), {"text": "end"}]);
-    second.client.send(&session, &[script(steps)]).await;
-    let events = second.client.idle(&session, 2).await;
-    assert_eq!(said(of(&events, "agent.tool_result")[1]).trim(), "kept");
+    let note = ran(&second.client, &session, "cat note", 2).await;
+    assert_eq!(note.trim(), "kept");
     assert!(second.stop().await.success());
 }
 
@@ -355,9 +352,7 @@ async fn a_host_can_be_kept_by_others_and_one_without_hands_goes_with_its_server
     let server = Binary::start(dir, None).await;
     assert!(server.banner.contains("found running"), "{}", server.banner);
     let session = server.client.session("scripted").await;
-    let steps = json!([bash("true"), {"text": "end"}]);
-    server.client.send(&session, &[script(steps)]).await;
-    server.client.idle(&session, 1).await;
+    ran(&server.client, &session, "true", 1).await;
     server
         .client
         .delete(&format!("/v1/sessions/{session}"))

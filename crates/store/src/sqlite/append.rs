@@ -166,8 +166,8 @@ impl Pass<'_> {
         if before.is_some() {
             insert::head(self.transaction, known, &after)?;
         }
-        insert::config(self.transaction, known, &after)?;
-        if has_files_changed(known, &state) {
+        // What is mounted stands in the configuration.
+        if insert::config(self.transaction, known, &after)? || state.deleted {
             files::mounts(self.transaction, known, &state)?;
         }
         insert::threads(self.transaction, known, &after)?;
@@ -208,15 +208,6 @@ impl Pass<'_> {
         }
         receipts::put(self.transaction, &receipt)
     }
-}
-
-/// Tells whether an append may have changed which files a session has.
-fn has_files_changed(before: Option<&State>, after: &State) -> bool {
-    let same = before.is_some_and(|before| match (&before.config, &after.config) {
-        (Some(before), Some(after)) => Arc::ptr_eq(before, after),
-        (before, after) => before.is_none() && after.is_none(),
-    });
-    !same || after.deleted
 }
 
 fn missing(record: &Record) -> bool {

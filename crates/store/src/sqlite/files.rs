@@ -154,6 +154,21 @@ pub(super) fn publish(tx: &Connection, new: &StoredFile) -> Written<Option<FileI
     Ok(Ok(Some(next.id)))
 }
 
+/// Reads every row that a statement gives.
+fn all(
+    connection: &Connection,
+    text: &str,
+    values: impl rusqlite::Params,
+) -> Result<Vec<StoredFile>, Fault> {
+    let mut statement = connection.prepare_cached(text)?;
+    let mut rows = statement.query(values)?;
+    let mut items = Vec::new();
+    while let Some(row) = rows.next()? {
+        items.push(read(row)?);
+    }
+    Ok(items)
+}
+
 fn one(
     connection: &Connection,
     condition: &str,
@@ -205,12 +220,7 @@ fn statement(query: &FileQuery) -> (String, Vec<Box<dyn rusqlite::ToSql>>) {
 /// Lists files.
 pub(super) fn list(connection: &Connection, query: &FileQuery) -> Result<FilePage, ReadError> {
     let (text, values) = statement(query);
-    let mut statement = connection.prepare_cached(&text)?;
-    let mut rows = statement.query(params_from_iter(values))?;
-    let mut items = Vec::new();
-    while let Some(row) = rows.next()? {
-        items.push(read(row)?);
-    }
+    let mut items = all(connection, &text, params_from_iter(values))?;
     let more = items.len() > query.limit;
     items.truncate(query.limit);
     Ok(FilePage { items, more })
@@ -222,13 +232,7 @@ pub(super) fn outputs(
     session: SessionId,
 ) -> Result<Vec<StoredFile>, ReadError> {
     let text = format!("SELECT {COLUMNS} FROM files WHERE scope = ?1 AND path IS NOT NULL");
-    let mut statement = connection.prepare_cached(&text)?;
-    let mut rows = statement.query([session.to_string()])?;
-    let mut items = Vec::new();
-    while let Some(row) = rows.next()? {
-        items.push(read(row)?);
-    }
-    Ok(items)
+    Ok(all(connection, &text, [session.to_string()])?)
 }
 
 /// Removes a file; of an output a row stays that remembers its version.
@@ -258,18 +262,11 @@ fn delete(tx: &Connection, id: FileId) -> Result<(), Fault> {
 
 /// Ends files whose time is over.
 pub(super) fn expire(tx: &Connection, now: Micros, forgotten: Micros) -> Written<usize> {
-    let mut ended = Vec::new();
-    {
-        let text = format!(
-            "SELECT {COLUMNS} FROM files WHERE expires IS NOT NULL AND expires <= ?1 \
-             AND (blob IS NOT NULL OR expires <= ?2) LIMIT ?3"
-        );
-        let mut statement = tx.prepare_cached(&text)?;
-        let mut rows = statement.query(params![now.0, forgotten.0, bound(CHUNK)])?;
-        while let Some(row) = rows.next()? {
-            ended.push(read(row)?);
-        }
-    }
+    let text = format!(
+        "SELECT {COLUMNS} FROM files WHERE expires IS NOT NULL AND expires <= ?1 \
+         AND (blob IS NOT NULL OR expires <= ?2) LIMIT ?3"
+    );
+    let ended = all(tx, &text, params![now.0, forgotten.0, bound(CHUNK)])?;
     let count = ended.len();
     for file in ended {
         let blob = file.blob;
@@ -324,16 +321,7 @@ pub(super) fn mounts(tx: &Connection, before: Option<&State>, after: &State) -> 
         let source = one(tx, "id = ?1", [new.source.to_string()])?;
         // Checked a moment ago in the same transaction.
         let source = source.ok_or_else(|| Fault::Bug(format!("`{}` is gone", new.source)))?;
-        let copy = StoredFile {
-            id: new.file,
-            created_at: new.at,
-            expires_at: None,
-            scope: Some(after.id),
-            mounted: true,
-            output: None,
-            ..source
-        };
-        put(tx, &copy)?;
+        put(tx, &source.mounted_in(after.id, new))?;
     }
     for old in known.iter().filter(|old| lacks(now, old.id)) {
         let copy = one(tx, "id = ?1", [old.file.to_string()])?;

@@ -124,18 +124,18 @@ pub(super) fn config(
     transaction: &Connection,
     before: Option<&State>,
     after: &Head,
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     let Some(config) = &after.state.config else {
-        return Ok(());
+        return Ok(false);
     };
     let known = before.and_then(|before| before.config.as_ref());
     if known.is_some_and(|known| std::sync::Arc::ptr_eq(known, config)) {
-        return Ok(());
+        return Ok(false);
     }
     transaction
         .prepare_cached("INSERT OR REPLACE INTO configs (session_no, body) VALUES (?1, ?2)")?
         .execute(params![after.no, text(&**config)?])?;
-    Ok(())
+    Ok(true)
 }
 
 /// Keeps who holds the threads and which want a brain, where that changed.

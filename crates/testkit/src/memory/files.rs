@@ -219,15 +219,7 @@ impl Inner {
         let lacks = |list: &[Mounted], new: &Mounted| list.iter().all(|other| other.id != new.id);
         for new in now.iter().filter(|new| lacks(known, new)) {
             if let Some(source) = self.files.get(&new.source).cloned() {
-                self.put_file(StoredFile {
-                    id: new.file,
-                    created_at: new.at,
-                    expires_at: None,
-                    scope: Some(after.id),
-                    mounted: true,
-                    output: None,
-                    ..source
-                });
+                self.put_file(source.mounted_in(after.id, new));
             }
         }
         for old in known.iter().filter(|old| lacks(now, old)) {
