@@ -29,7 +29,7 @@ impl From<AppendError> for LeaseError {
                 Self::Over(refusal.to_string())
             }
             AppendError::Refused(refusal) => Self::Illegal(refusal.to_string()),
-            error @ (AppendError::NotFound(_) | AppendError::Missing(_)) => {
+            error @ (AppendError::NotFound(_) | AppendError::Missing(_) | AppendError::Dead(_)) => {
                 Self::Over(error.to_string())
             }
         }
@@ -61,6 +61,8 @@ pub(crate) fn append(error: AppendError) -> Problem {
         AppendError::Missing(what) => Problem::not_found(format_args!("`{what}`")),
         AppendError::Refused(Refusal::Client(problem)) => problem,
         AppendError::Unavailable(reason) => unavailable(&reason),
+        // Another process can do it.
+        error @ AppendError::Dead(_) => unavailable(&error.to_string()),
         AppendError::Refused(refusal) => internal(&refusal),
     }
 }

@@ -72,6 +72,26 @@ pub enum Proposal {
     Checkpoint(Checkpointed),
 }
 
+impl Proposal {
+    /// Returns the process for which it would take a lease.
+    pub fn claimant(&self) -> Option<ProcessId> {
+        let claim = match self {
+            Self::Claim { claim, .. } => Some(*claim),
+            Self::Create(new) => new.claim,
+            Self::Send(send) => send.claim,
+            Self::Update(_)
+            | Self::Mount { .. }
+            | Self::Unmount { .. }
+            | Self::Archive(_)
+            | Self::Delete(_)
+            | Self::Brain { .. }
+            | Self::Keyed { .. }
+            | Self::Checkpoint(_) => None,
+        };
+        claim.map(|claim| claim.process)
+    }
+}
+
 /// A new session.
 #[derive(Clone, Debug)]
 pub struct Create {

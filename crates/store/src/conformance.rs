@@ -14,6 +14,7 @@ mod files;
 pub mod fixture;
 mod listing;
 mod logs;
+mod processes;
 mod reads;
 mod receipts;
 mod resources;
@@ -43,5 +44,6 @@ where
     endings::run(&world).await;
     files::run(&world).await;
     waking::run(&world).await;
+    processes::run(&world).await;
     crowd::run(&world).await;
 }

@@ -8,17 +8,27 @@
 
 mod bodies;
 pub mod conformance;
+mod deciding;
 mod files;
+mod heads;
 mod ids;
+mod lock;
 mod log;
 pub mod metric_definitions;
+mod projection;
 mod resources;
 mod seal;
+mod slices;
 pub mod sqlite;
+mod staging;
+mod stored;
 mod verify;
+mod waiting;
+mod watches;
 
 pub use files::{FilePage, FileQuery, Files, Output, StoredFile};
 pub use ids::Minter;
+pub use lock::LockError;
 pub use log::*;
 pub use resources::*;
 pub use seal::{End, Find, INLINE, Material, seal};

@@ -110,6 +110,9 @@ pub enum AppendError {
     /// The environment or agent that a new session names is not there.
     #[error("`{0}` not found")]
     Missing(String),
+    /// The process that would take a lease was declared dead, and stays so.
+    #[error("process `{0}` was declared dead")]
+    Dead(ProcessId),
     /// The disk is full or fails, or the store is closing: nothing was appended.
     #[error("the log cannot be written: {0}")]
     Unavailable(String),

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use outlast_session::Refusal;
+
+use crate::AppendError;
+
 const APPEND: &str = "outlast_store_append_seconds";
 const BATCH: &str = "outlast_store_batch_writes";
 const SYNC: &str = "outlast_store_sync_seconds";
@@ -33,8 +37,8 @@ pub(crate) fn committed(writes: usize, sync: Duration) {
     metrics::histogram!(SYNC).record(sync);
 }
 
-pub(crate) fn refused(reason: &'static str) {
-    metrics::counter!(REFUSED, "reason" => reason).increment(1);
+pub(crate) fn refused(error: &AppendError) {
+    metrics::counter!(REFUSED, "reason" => reason(error)).increment(1);
 }
 
 pub(crate) fn failed() {
@@ -43,4 +47,22 @@ pub(crate) fn failed() {
 
 pub(crate) fn blob(bytes: usize) {
     metrics::counter!(STAGED).increment(u64::try_from(bytes).unwrap_or(u64::MAX));
+}
+
+/// Names the reason of a refusal for the metrics.
+fn reason(error: &AppendError) -> &'static str {
+    match error {
+        AppendError::NotFound(_) => "not_found",
+        AppendError::Missing(_) => "missing",
+        AppendError::Dead(_) => "dead",
+        AppendError::Unavailable(_) => "unavailable",
+        AppendError::Refused(refusal) => match refusal {
+            Refusal::Client(_) => "client",
+            Refusal::Stale { .. } => "stale",
+            Refusal::Gap { .. } => "gap",
+            Refusal::Held { .. } => "held",
+            Refusal::Illegal(_) => "illegal",
+            Refusal::Fold(_) => "fold",
+        },
+    }
 }

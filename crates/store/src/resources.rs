@@ -79,11 +79,46 @@ pub trait Resources: Debug + Send + Sync {
 
     /// Registers this process.
     ///
-    /// On a store that only one process can open, every other one is declared dead by it.
+    /// Whoever holds a data directory is alone there, so every other process of this node is
+    /// declared dead by it; on a store that only one process can open, that is everybody else.
     async fn register(&self, process: ProcessId, at: Micros) -> Result<(), WriteError>;
+
+    /// Says that a process lives. One that was declared dead, or was never registered, is told so,
+    /// and nothing makes it live again.
+    async fn beat(&self, process: ProcessId) -> Result<Pulse, WriteError>;
+
+    /// Lists the processes that are known; a dead one is forgotten once no thread names it.
+    async fn processes(&self) -> Result<Vec<Process>, ReadError>;
+
+    /// Declares a process dead: its leases can be taken at once, and it can take none.
+    ///
+    /// What it appends under a lease that it still has is refused only once that was taken.
+    async fn declare_dead(&self, process: ProcessId) -> Result<(), WriteError>;
 
     /// Fails unless the store can be written and read now.
     async fn probe(&self) -> Result<(), WriteError>;
+}
+
+/// A process that takes leases.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Process {
+    /// Which.
+    pub id: ProcessId,
+    /// Where it runs: the node's own name, empty on a store that has one node.
+    pub node: String,
+    /// How often it said that it lives; whoever watches compares this against a clock of its own.
+    pub beats: u64,
+    /// Whether it was declared dead.
+    pub dead: bool,
+}
+
+/// What a process that says that it lives is told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Pulse {
+    /// It lives.
+    Alive,
+    /// Others think otherwise, and that counts.
+    Dead,
 }
 
 /// Logs, resources and files in one place.
@@ -209,4 +244,15 @@ pub enum WriteError {
     /// The disk is full or fails, or the store is closing.
     #[error("the store cannot be written: {0}")]
     Unavailable(String),
+}
+
+impl From<WriteError> for ReadError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::NotFound(id) => Self::NotFound(id),
+            WriteError::Moved { .. } | WriteError::Referenced(_) | WriteError::Unavailable(_) => {
+                Self::Unavailable(error.to_string())
+            }
+        }
+    }
 }

@@ -4,14 +4,13 @@ mod append;
 mod connect;
 mod fault;
 mod files;
-mod heads;
 mod insert;
 mod job;
 mod listing;
 mod load;
-mod lock;
 mod log;
 mod named;
+mod processes;
 mod purge;
 mod queue;
 mod read;
@@ -24,7 +23,6 @@ mod rows;
 mod snapshots;
 mod stage;
 mod store;
-mod watches;
 mod writer;
 
 use std::{
@@ -42,18 +40,16 @@ use rusqlite::Connection;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use self::{
-    fault::Fault,
+use self::{fault::Fault, job::Task, load::Loader, queue::Queue, readers::Readers, writer::Writer};
+use crate::{
+    LockError, WriteError,
+    bodies::Bodies,
+    deciding::Seams,
     heads::Heads,
-    job::Task,
-    load::Loader,
-    lock::Lock,
-    queue::{Queue, Turned},
-    readers::Readers,
+    lock::{self, Lock},
+    waiting::Turned,
     watches::Watches,
-    writer::Writer,
 };
-use crate::{WriteError, bodies::Bodies};
 
 /// Name of the database file in the data directory.
 const FILE: &str = "outlast.db";
@@ -89,14 +85,9 @@ impl fmt::Debug for Options {
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process has the data directory.
-    #[error("the data directory `{}` is held by process {holder}", dir.display())]
-    Held {
-        /// The directory.
-        dir: PathBuf,
-        /// The id of the process, as it signed the lock.
-        holder: String,
-    },
+    /// The data directory cannot be had; another process may have it.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// A file or directory cannot be made or opened.
     #[error("`{}` cannot be opened: {error}", path.display())]
     Io {
@@ -133,10 +124,7 @@ impl fmt::Debug for Sqlite {
 
 /// What writer and callers share.
 struct Room {
-    clock: Arc<dyn Clock>,
-    entropy: Arc<dyn Entropy>,
-    rules: Rules,
-    takes_system: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    seams: Seams,
     loader: Loader,
     heads: Heads,
     watches: Watches,
@@ -194,7 +182,7 @@ impl Sqlite {
             path: dir.clone(),
             error,
         };
-        connect::directory(&dir).map_err(io)?;
+        lock::directory(&dir).map_err(io)?;
         let lock = Lock::take(&dir)?;
         let path = dir.join(FILE);
         let connection = connect::writer(&path)?;
@@ -203,11 +191,14 @@ impl Sqlite {
             handle,
         };
         let (heads, watches, tasks) = (Heads::default(), Watches::default(), TaskTracker::new());
-        let room = Room {
+        let seams = Seams {
             clock,
             entropy,
             rules,
             takes_system,
+        };
+        let room = Room {
+            seams,
             loader,
             heads,
             watches,

@@ -15,9 +15,9 @@ use outlast_protocol::{
 };
 use outlast_session::{Record, State};
 use outlast_store::{
-    ApiKey, Append, AppendError, FilePage, FileQuery, Files, Listing, Log, Pending, ReadError,
-    Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery, Resources, SessionQuery,
-    Slice, Snapshot, StoredFile, WriteError,
+    ApiKey, Append, AppendError, FilePage, FileQuery, Files, Listing, Log, Pending, Process, Pulse,
+    ReadError, Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery, Resources,
+    SessionQuery, Slice, Snapshot, StoredFile, WriteError,
 };
 use tokio::sync::watch;
 
@@ -246,6 +246,18 @@ impl<S: Resources> Resources for Faulty<S> {
 
     async fn register(&self, process: ProcessId, at: Micros) -> Result<(), WriteError> {
         self.inner.register(process, at).await
+    }
+
+    async fn beat(&self, process: ProcessId) -> Result<Pulse, WriteError> {
+        self.inner.beat(process).await
+    }
+
+    async fn processes(&self) -> Result<Vec<Process>, ReadError> {
+        self.inner.processes().await
+    }
+
+    async fn declare_dead(&self, process: ProcessId) -> Result<(), WriteError> {
+        self.inner.declare_dead(process).await
     }
 
     async fn probe(&self) -> Result<(), WriteError> {

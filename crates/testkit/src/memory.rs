@@ -17,7 +17,7 @@ use outlast_protocol::{
     seam::{Clock, Entropy},
 };
 use outlast_session::{Record, Rules, State};
-use outlast_store::{ApiKey, Receipt, Resource, ResourceKind, Snapshot, StoredFile};
+use outlast_store::{ApiKey, Process, Receipt, Resource, ResourceKind, Snapshot, StoredFile};
 use tokio::sync::watch;
 
 /// Logs and resources in memory.
@@ -43,7 +43,7 @@ struct Inner {
     objects: BTreeMap<(&'static str, String), Vec<Resource>>,
     keys: Vec<ApiKey>,
     receipts: HashMap<[u8; 32], Receipt>,
-    processes: HashMap<ProcessId, bool>,
+    processes: HashMap<ProcessId, Process>,
     files: BTreeMap<FileId, StoredFile>,
     loose: BTreeMap<FileId, Option<ProcessId>>,
 }
@@ -101,6 +101,11 @@ impl Inner {
     /// Returns a session that is not deleted.
     fn live(&self, session: SessionId) -> Option<&Session> {
         self.logs.get(&session).filter(|log| !log.state.deleted)
+    }
+
+    /// Tells whether a process is known and was not declared dead.
+    fn lives(&self, process: ProcessId) -> bool {
+        self.processes.get(&process).is_some_and(|row| !row.dead)
     }
 
     fn newest(&self, kind: ResourceKind, id: &str) -> Option<&Resource> {

@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, path::PathBuf};
 
 use outlast_hands::host::OpenError;
 use outlast_protocol::Problem;
-use outlast_store::{WriteError, sqlite as store};
+use outlast_store::{LockError, WriteError, sqlite as store};
 
 use crate::config::{Impossible, models::Unusable};
 
@@ -94,7 +94,7 @@ impl StartError {
             Self::Itself { variable: None, .. } => {
                 Some("set `upstream.base_url` to where the model is, or leave it out".to_owned())
             }
-            Self::Store(store::OpenError::Held { holder, .. }) => Some(format!(
+            Self::Store(store::OpenError::Lock(LockError::Held { holder, .. })) => Some(format!(
                 "one server at a time has a data directory: stop process {holder}, or choose \
                  another directory with --data-dir"
             )),

@@ -3,29 +3,20 @@
 mod checks;
 mod material;
 
-use std::{
-    collections::HashMap,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
-use outlast_protocol::{Micros, id::SessionId};
-use outlast_session::{
-    Answer, Body, Context, Decision, Json, Proposal, Record, Refusal, State, admit,
-};
+use outlast_protocol::id::SessionId;
+use outlast_session::{Answer, Decision, Record, Refusal, State};
 use rusqlite::Connection;
 
-use super::{
-    Room,
-    fault::Fault,
-    files,
+use super::{Room, fault::Fault, files, insert, load, named, receipts};
+use crate::{
+    Append, AppendError, Minter, Outcome, deciding,
     heads::Head,
-    insert,
-    job::{AppendJob, Done, is_away},
-    load, named, receipts,
-    rows::Stored,
+    staging::{Done, away},
+    stored::Stored,
+    waiting::AppendJob,
 };
-use crate::{Append, AppendError, Material, Minter, Outcome, Reply};
 
 /// A transaction, and the heads as they are inside it.
 #[derive(Debug)]
@@ -73,10 +64,11 @@ impl Pass<'_> {
         let (session, proposal) = (job.session, &job.append.proposal);
         let before = self.head(session)?;
         self.check(session, proposal, before.as_ref())?;
-        let now = self.room.clock.now();
-        let mut minter = Minter::new(now, &*self.room.entropy);
+        let seams = &self.room.seams;
+        let now = seams.clock.now();
+        let mut minter = Minter::new(now, &*seams.entropy);
         let state = before.as_ref().map(|head| &*head.state);
-        let decision = self.admit(state, proposal, now, &mut minter)?;
+        let decision = seams.admit(state, proposal, now, &mut minter)?;
         if decision.drafts.is_empty() {
             return self.nothing(&job.append, before, decision.answer);
         }
@@ -93,29 +85,6 @@ impl Pass<'_> {
         match self.room.heads.get(session) {
             Some(head) => Ok(Some(head)),
             None => load::head(self.transaction, session, &self.room.loader),
-        }
-    }
-
-    /// Asks the one judge; a fault of its own hits this proposal alone.
-    fn admit(
-        &self,
-        state: Option<&State>,
-        proposal: &Proposal,
-        now: Micros,
-        minter: &mut Minter<'_>,
-    ) -> Result<Decision, Stop> {
-        let room = self.room;
-        let takes_system = |model: &str| (room.takes_system)(model);
-        let mut context = Context {
-            now,
-            ids: minter,
-            rules: &room.rules,
-            takes_system: &takes_system,
-        };
-        let judged = catch_unwind(AssertUnwindSafe(|| admit(state, proposal, &mut context)));
-        match judged {
-            Ok(decision) => Ok(decision?),
-            Err(_) => Err(unavailable(&"deciding on the proposal failed").into()),
         }
     }
 
@@ -178,11 +147,7 @@ impl Pass<'_> {
         self.receive(append, &state, first)?;
         self.moved.insert(session, after);
         let records: Arc<[Record]> = sealed.iter().map(|stored| stored.record.clone()).collect();
-        let away = sealed
-            .iter()
-            .map(|stored| &stored.record)
-            .filter(|record| missing(record));
-        let away = away.map(|record| record.position).collect();
+        let away = away(&records);
         Ok(Done {
             outcome: Outcome {
                 answer: decision.answer,
@@ -198,37 +163,11 @@ impl Pass<'_> {
         let Some(receipt) = &append.receipt else {
             return Ok(());
         };
-        let mut receipt = receipt.clone();
-        if let Reply::Records { .. } = receipt.reply {
-            receipt.reply = Reply::Records {
-                session: state.id,
-                first,
-                last: state.tail,
-            };
-        }
+        let receipt = deciding::receipt(receipt, state, first);
         receipts::put(self.transaction, &receipt)
     }
 }
 
-fn missing(record: &Record) -> bool {
-    is_away(&record.body, record.salt.as_ref())
-}
-
 fn unavailable(reason: &dyn std::fmt::Display) -> AppendError {
     AppendError::Unavailable(reason.to_string())
-}
-
-/// Tells which staged bodies no record came to name.
-pub(super) fn unnamed(staged: &[(Json, Material)], records: &[Record]) -> Vec<[u8; 32]> {
-    let named = |digest: &[u8; 32]| records.iter().any(|record| record.digest == *digest);
-    let digests = staged.iter().map(|(_, material)| material.digest);
-    digests.filter(|digest| !named(digest)).collect()
-}
-
-/// A record whose body is present, for a reader that was told to load it.
-pub(super) fn fill(record: &Record, body: Json) -> Record {
-    Record {
-        body: Body::Json(body),
-        ..record.clone()
-    }
 }

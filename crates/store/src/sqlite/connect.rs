@@ -1,11 +1,6 @@
 //! Opening the database file: pragmas and migrations.
 
-use std::{
-    fs::{DirBuilder, OpenOptions},
-    io,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
-    path::Path,
-};
+use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt as _, path::Path};
 
 use rusqlite::{Connection, OpenFlags};
 use rusqlite_migration::{M, Migrations};
@@ -20,12 +15,8 @@ const MIGRATIONS: &[M<'_>] = &[
     M::up(include_str!("../../migrations/sqlite/0001_log.sql")),
     M::up(include_str!("../../migrations/sqlite/0002_files.sql")),
     M::up(include_str!("../../migrations/sqlite/0003_hands.sql")),
+    M::up(include_str!("../../migrations/sqlite/0004_processes.sql")),
 ];
-
-/// Makes the data directory, for its owner alone.
-pub(super) fn directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
 
 /// Makes the database file, for its owner alone; the files beside it get the same rights.
 fn file(path: &Path) -> Result<(), OpenError> {
@@ -138,7 +129,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("data");
-        directory(&dir).unwrap();
+        crate::lock::directory(&dir).unwrap();
         let connection = writer(&dir.join("a.db")).unwrap();
         connection
             .execute("UPDATE probes SET count = 7", [])

@@ -2,7 +2,7 @@
 
 use rusqlite::ErrorCode;
 
-use crate::{ReadError, WriteError};
+use crate::{ReadError, WriteError, stored::Unreadable};
 
 /// Why a statement, or what follows from its result, failed.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,18 @@ pub(super) enum Fault {
     /// A fault of this program.
     #[error("{0}")]
     Bug(String),
+}
+
+impl From<Unreadable> for Fault {
+    fn from(Unreadable(reason): Unreadable) -> Self {
+        Self::Unreadable(reason)
+    }
+}
+
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Bug(error.to_string())
+    }
 }
 
 impl Fault {
@@ -77,16 +89,5 @@ impl From<Fault> for WriteError {
 impl From<rusqlite::Error> for ReadError {
     fn from(error: rusqlite::Error) -> Self {
         Fault::from(error).into()
-    }
-}
-
-impl From<WriteError> for ReadError {
-    fn from(error: WriteError) -> Self {
-        match error {
-            WriteError::NotFound(id) => Self::NotFound(id),
-            WriteError::Moved { .. } | WriteError::Referenced(_) | WriteError::Unavailable(_) => {
-                Self::Unavailable(error.to_string())
-            }
-        }
     }
 }

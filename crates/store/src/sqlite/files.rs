@@ -7,16 +7,11 @@ use outlast_protocol::{
 use outlast_session::{State, body::Mounted};
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
-use super::{
-    fault::Fault,
-    listing::Conditions,
-    load::session_id,
-    resources::Written,
-    rows::{bound, integer, natural},
-};
+use super::{fault::Fault, listing::Conditions, resources::Written};
 use crate::{
     FilePage, FileQuery, Order, Output, ReadError, Receipt, StoredFile, WriteError,
     sqlite::receipts,
+    stored::{bound, file_id, integer, natural, session_id},
 };
 
 /// Files that end in one transaction.
@@ -46,10 +41,6 @@ fn read(row: &Row<'_>) -> Result<StoredFile, Fault> {
             .map(|(path, version)| Output { path, version }),
         blob: blob.as_deref().map(file_id).transpose()?,
     })
-}
-
-fn file_id(text: &str) -> Result<FileId, Fault> {
-    FileId::parse(text).ok_or_else(|| Fault::Unreadable(format!("`{text}` is no id of a file")))
 }
 
 /// Notes a blob that is about to be written, or, by nobody, that is to be removed.

@@ -1,16 +1,13 @@
 //! The statements that an append consists of.
 
-use outlast_protocol::{
-    Micros,
-    id::{AgentId, EnvironmentId, ProcessId},
-};
-use outlast_session::{Body, STATE_VERSION, State, Status, Thread, body::Config};
+use outlast_session::{Body, STATE_VERSION, State};
 use rusqlite::{Connection, params};
 
-use super::{
-    fault::Fault,
+use super::fault::Fault;
+use crate::{
     heads::Head,
-    rows::{Stored, integer},
+    projection::{Facets, Lease, name, text},
+    stored::{Stored, integer},
 };
 
 /// Inserts a record.
@@ -184,72 +181,4 @@ fn lease(transaction: &Connection, head: &Head, number: u32, row: Lease) -> Resu
             head.state.at.0,
         ])?;
     Ok(())
-}
-
-fn text(value: &impl serde::Serialize) -> Result<String, Fault> {
-    serde_json::to_string(value).map_err(|error| Fault::Bug(error.to_string()))
-}
-
-/// What sessions are listed by.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Facets {
-    created: Micros,
-    archived: Option<Micros>,
-    deleted: bool,
-    status: &'static str,
-    agent: Option<AgentId>,
-    agent_version: u32,
-    environment: Option<EnvironmentId>,
-}
-
-impl Facets {
-    fn of(state: &State) -> Self {
-        let config: Option<&Config> = state.config.as_deref();
-        Self {
-            created: state.created_at,
-            archived: state.archived_at,
-            deleted: state.deleted,
-            status: word(state.shown()),
-            agent: config.map(|config| config.agent.id),
-            agent_version: config.map_or(0, |config| config.agent.version),
-            environment: config.map(|config| config.environment_id),
-        }
-    }
-}
-
-/// Returns the stored form of an id that may not be known.
-fn name(id: Option<impl std::fmt::Display>) -> String {
-    id.map(|id| id.to_string()).unwrap_or_default()
-}
-
-/// Returns the stored word of a status.
-pub(super) fn word(status: Status) -> &'static str {
-    match status {
-        Status::Idle => "idle",
-        Status::Running => "running",
-        Status::Rescheduling => "rescheduling",
-        Status::Terminated => "terminated",
-    }
-}
-
-/// What stands in `threads`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Lease {
-    epoch: u64,
-    attempts: u32,
-    holder: Option<ProcessId>,
-    work: bool,
-    ready_at: Option<Micros>,
-}
-
-impl Lease {
-    fn of(state: &State, number: u32, thread: &Thread) -> Self {
-        Self {
-            epoch: thread.epoch,
-            attempts: thread.attempts,
-            holder: thread.lease.as_ref().map(|lease| lease.process),
-            work: thread.has_work(),
-            ready_at: state.ready_at(number),
-        }
-    }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use outlast_session::State;
 use rusqlite::{Connection, ToSql, params_from_iter};
 
-use super::{
-    insert::word,
-    load::{Kept, Loader, head_columns},
-    rows::{bound, integer},
+use super::load::{Kept, Loader, head_columns};
+use crate::{
+    Listing, Order, ReadError, SessionQuery,
+    projection::word,
+    stored::{bound, integer},
 };
-use crate::{Listing, Order, ReadError, SessionQuery};
 
 /// A statement that grows by conditions.
 #[derive(Default)]

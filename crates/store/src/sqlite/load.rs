@@ -9,11 +9,14 @@ use tokio::runtime::Handle;
 
 use super::{
     fault::Fault,
-    heads::Head,
-    job::is_away,
-    rows::{Stored, record_columns},
+    rows::{record_columns, stored},
 };
-use crate::bodies::Bodies;
+use crate::{
+    bodies::Bodies,
+    heads::Head,
+    staging::is_away,
+    stored::{Stored, natural, session_id},
+};
 
 /// The columns that [`Kept::read`] wants, of `sessions s` joined with `configs c`.
 macro_rules! head_columns {
@@ -76,13 +79,8 @@ impl Kept {
         state.config = Some(Arc::new(
             serde_json::from_str(self.config.as_deref()?).ok()?,
         ));
-        (state.tail == super::rows::natural(self.tail)).then_some(state)
+        (state.tail == natural(self.tail)).then_some(state)
     }
-}
-
-/// Reads an id that this store wrote.
-pub(super) fn session_id(text: &str) -> Result<SessionId, Fault> {
-    SessionId::parse(text).ok_or_else(|| Fault::Unreadable(format!("`{text}` is no session id")))
 }
 
 /// Returns the head of a session, deleted or not.
@@ -117,9 +115,9 @@ pub(super) fn refold(
     ))?;
     let mut rows = statement.query(params![no])?;
     while let Some(row) = rows.next()? {
-        let mut stored = Stored::read(row)?;
-        loader.complete(session, &mut stored)?;
-        fold(&mut state, &stored.record.entry())
+        let mut read = stored(row)?;
+        loader.complete(session, &mut read)?;
+        fold(&mut state, &read.record.entry())
             .map_err(|error| Fault::Unreadable(error.to_string()))?;
     }
     Ok(state)

@@ -13,19 +13,13 @@ use tokio::{
     time::Instant,
 };
 
-use super::{
-    Sqlite, append,
-    job::{AppendJob, Done, is_away},
-    listing, load, named,
-    queue::Turned,
-    read, ready,
-    rows::Stored,
-    snapshots,
-    stage::{self, Staging},
-};
+use super::{Sqlite, listing, load, named, read, ready, snapshots, stage::Staging};
 use crate::{
-    Append, AppendError, GONE, Listing, Log, Outcome, Pending, ReadError, Ready, SessionQuery,
-    Slice, Snapshot, bodies::Bodies,
+    Append, AppendError, GONE, Listing, Log, Pending, ReadError, Ready, SessionQuery, Slice,
+    Snapshot,
+    staging::{self, complete, is_away},
+    stored::Stored,
+    waiting::{AppendJob, Turned},
 };
 
 #[async_trait]
@@ -34,8 +28,8 @@ impl Log for Sqlite {
         let (reply, answer) = oneshot::channel();
         let (staged, since) = (Ok(Vec::new()), Instant::now());
         let (size, large) = (
-            stage::small(&append.proposal),
-            stage::large(&append.proposal),
+            staging::small(&append.proposal),
+            staging::large(&append.proposal),
         );
         let job = AppendJob {
             session,
@@ -159,14 +153,14 @@ impl Sqlite {
         let session = job.session;
         let ticket = self.queue.push_staging(job)?;
         let (queue, bodies) = (self.queue.clone(), self.room.loader.bodies.clone());
-        let entropy = self.room.entropy.clone();
+        let entropy = self.room.seams.entropy.clone();
         let staged = Err("the body was not put into a blob".to_owned());
         let staging = Staging {
             queue,
             ticket,
             staged,
         };
-        let staging = staging.end(stage::stage(session, large, bodies, entropy));
+        let staging = staging.end(staging::stage(session, large, bodies, entropy));
         self.room.tasks.spawn_on(staging, &self.room.loader.handle);
         Ok(())
     }
@@ -198,30 +192,6 @@ impl Sqlite {
             }
         }
     }
-}
-
-/// Loads bodies of copies that lie in blobs, which the writer did not want to wait for.
-async fn complete(
-    session: outlast_protocol::id::SessionId,
-    done: Done,
-    bodies: &Bodies,
-) -> Result<Outcome, AppendError> {
-    let Done { mut outcome, away } = done;
-    if away.is_empty() {
-        return Ok(outcome);
-    }
-    let mut records = outcome.records.to_vec();
-    for record in records
-        .iter_mut()
-        .filter(|record| away.contains(&record.position))
-    {
-        // The append stands; only its answer is short of a body, which can be read again.
-        if let Ok(body) = bodies.get(session, &record.digest).await {
-            *record = append::fill(record, body);
-        }
-    }
-    outcome.records = records.into();
-    Ok(outcome)
 }
 
 fn unavailable(reason: Turned) -> AppendError {

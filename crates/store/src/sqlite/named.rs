@@ -4,8 +4,8 @@ use outlast_protocol::id::IncarnationId;
 use outlast_session::State;
 use rusqlite::Connection;
 
-use super::{fault::Fault, heads::Head};
-use crate::ReadError;
+use super::fault::Fault;
+use crate::{ReadError, heads::Head};
 
 /// Keeps which hands a session names, where that changed.
 pub(super) fn keep(

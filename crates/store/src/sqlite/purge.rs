@@ -3,8 +3,11 @@
 use outlast_protocol::id::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Sqlite, fault::Fault, load::session_id, resources::Written, rows::bound};
-use crate::{ReadError, WriteError};
+use super::{Sqlite, fault::Fault, resources::Written};
+use crate::{
+    ReadError, WriteError,
+    stored::{bound, session_id},
+};
 
 /// Rows that one transaction removes: about two milliseconds.
 const CHUNK: usize = 500;

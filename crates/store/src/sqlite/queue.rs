@@ -9,7 +9,11 @@ use std::{
 use outlast_protocol::id::SessionId;
 use tokio::time::Instant;
 
-use super::job::{AppendJob, Job, Staged};
+use super::job::Job;
+use crate::{
+    staging::Staged,
+    waiting::{AppendJob, Turned},
+};
 
 /// Writes that one transaction takes at most.
 const BATCH: usize = 512;
@@ -68,15 +72,6 @@ pub(super) enum Taken {
     Nothing,
     /// Nothing more will come; whatever waited is dropped.
     Closed,
-}
-
-/// Why a write cannot wait here.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-pub(super) enum Turned {
-    #[error("the store is closed")]
-    Closed,
-    #[error("too many writes wait")]
-    Full,
 }
 
 impl Queue {

@@ -9,20 +9,13 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{
     fault::Fault,
-    rows::{Stored, bound, integer, kind_of, natural, record_columns},
+    rows::{kind_of, record_columns, stored},
 };
-use crate::{Order, ReadError, Slice};
-
-/// Tells whether records of a kind have an event id.
-pub(super) fn has_event(kind: Kind) -> bool {
-    kind.is_public() || kind.announces().is_some()
-}
-
-/// Tells whether records of a kind have a place in the index of kinds: events, and responses, so
-/// that a conversation can be read out of a log that is long for other reasons.
-fn is_indexed(kind: Kind) -> bool {
-    has_event(kind) || kind == Kind::Response
-}
+use crate::{
+    Order, ReadError, Slice,
+    slices::{Page, is_picked},
+    stored::{Stored, bound, integer, natural},
+};
 
 /// Returns number and tail of a session that is not deleted.
 pub(super) fn tail(connection: &Connection, session: SessionId) -> Result<(i64, u64), ReadError> {
@@ -42,39 +35,11 @@ pub(super) fn slice(
     slice: &Slice,
 ) -> Result<Vec<Stored>, ReadError> {
     let (no, _) = tail(connection, session)?;
-    let page = Page {
-        size: slice.bytes,
-        limit: slice.limit,
-        ..Page::default()
-    };
-    let indexed = slice.public || slice.kinds.iter().all(|kind| is_indexed(*kind));
-    if indexed && !slice.kinds.is_empty() {
+    let page = Page::of(slice);
+    if is_picked(slice) {
         Ok(pick(connection, no, slice, page)?)
     } else {
         Ok(scan(connection, no, slice, page)?)
-    }
-}
-
-/// Records until the page is full.
-#[derive(Default)]
-struct Page {
-    records: Vec<Stored>,
-    size: usize,
-    limit: usize,
-    used: usize,
-}
-
-impl Page {
-    /// Adds a record, if there is room for it.
-    fn add(&mut self, stored: Stored) -> bool {
-        let size = stored.size();
-        let full = self.size > 0 && self.used + size > self.size && !self.records.is_empty();
-        if full || self.records.len() >= self.limit {
-            return false;
-        }
-        self.used += size;
-        self.records.push(stored);
-        true
     }
 }
 
@@ -135,11 +100,11 @@ fn scan(
     let kinds: Vec<&str> = slice.kinds.iter().map(|kind| kind.text()).collect();
     let mut statement = connection.prepare_cached(towards(ALONG, slice.order))?;
     let mut rows = statement.query(params![no, integer(slice.from), slice.public, slice.thread])?;
-    while page.records.len() < page.limit
+    while page.has_room()
         && let Some(row) = rows.next()?
     {
         let wanted = kinds.is_empty() || kinds.contains(&kind_of(row)?);
-        if wanted && !page.add(Stored::read(row)?) {
+        if wanted && !page.add(stored(row)?) {
             break;
         }
     }
@@ -171,7 +136,7 @@ fn pick(
     for position in positions {
         let mut rows = statement.query(params![no, position])?;
         if let Some(row) = rows.next()?
-            && !page.add(Stored::read(row)?)
+            && !page.add(stored(row)?)
         {
             break;
         }
@@ -199,7 +164,7 @@ pub(super) fn find(
     let mut statement = connection.prepare_cached(OF_EVENT)?;
     let mut rows = statement.query(params![no, event.to_string()])?;
     match rows.next()? {
-        Some(row) => Ok(Stored::read(row)?),
+        Some(row) => Ok(stored(row)?),
         None => Err(ReadError::NotFound(event.to_string())),
     }
 }

@@ -1,10 +1,13 @@
 //! Threads that want a brain.
 
-use outlast_protocol::{Micros, id::ProcessId};
+use outlast_protocol::Micros;
 use rusqlite::{Connection, Row, params};
 
-use super::{fault::Fault, load::session_id, rows::bound};
-use crate::{ReadError, Ready};
+use super::fault::Fault;
+use crate::{
+    ReadError, Ready,
+    stored::{bound, process_id, session_id},
+};
 
 /// The columns of every query here: session, thread, since when, holder.
 macro_rules! ready {
@@ -72,10 +75,6 @@ fn read(row: &Row<'_>) -> Result<Ready, Fault> {
         thread: row.get(1)?,
         dead,
     })
-}
-
-fn process_id(text: &str) -> Result<ProcessId, Fault> {
-    ProcessId::parse(text).ok_or_else(|| Fault::Unreadable(format!("`{text}` is no process id")))
 }
 
 /// Returns the earliest moment after `now` from which a thread wants a brain.

@@ -4,17 +4,13 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{
-    Room, Sqlite,
-    fault::Fault,
+use super::{Room, Sqlite, fault::Fault, insert, load::refold, named, resources::Written};
+use crate::{
+    ReadError,
     heads::Head,
-    insert,
-    load::{refold, session_id},
-    named,
-    resources::Written,
-    rows::bound,
+    seal::End,
+    stored::{bound, session_id},
 };
-use crate::{ReadError, seal::End};
 
 /// Sessions looked up at a time.
 const PAGE: usize = 100;

@@ -3,13 +3,11 @@
 use outlast_protocol::Micros;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::{
-    fault::Fault,
-    load::session_id,
-    resources::Written,
-    rows::{bound, integer, natural},
+use super::{fault::Fault, resources::Written};
+use crate::{
+    Receipt, Reply,
+    stored::{bound, integer, natural, session_id},
 };
-use crate::{Receipt, Reply};
 
 /// Writes a receipt over an older one of the same request.
 pub(super) fn put(transaction: &Connection, receipt: &Receipt) -> Result<(), Fault> {

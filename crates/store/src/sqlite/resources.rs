@@ -1,29 +1,17 @@
 //! Statements for everything that is not a log.
 
-use outlast_protocol::{
-    Micros,
-    id::{ApiKeyId, ProcessId},
-};
+use outlast_protocol::{Micros, id::ApiKeyId};
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
-use super::{
-    fault::Fault,
-    listing::Conditions,
-    rows::{integer, natural, raw},
-};
+use super::{fault::Fault, listing::Conditions};
 use crate::{
     ApiKey, Order, ReadError, Resource, ResourceKind, ResourcePage, ResourceQuery, WriteError,
+    projection::kind as word,
+    stored::{bound, integer, natural, raw},
 };
 
 /// What a write came to; the outer error is not this write's.
 pub(super) type Written<T> = Result<Result<T, WriteError>, Fault>;
-
-fn word(kind: ResourceKind) -> &'static str {
-    match kind {
-        ResourceKind::Agent => "agent",
-        ResourceKind::Environment => "environment",
-    }
-}
 
 /// Stores revision 1.
 pub(super) fn insert(transaction: &Connection, new: &Resource) -> Written<()> {
@@ -183,7 +171,7 @@ pub(super) fn revisions(
     }
     let mut statement = connection.prepare_cached(ALL)?;
     let before = before.map_or(i64::MAX, integer);
-    let wanted = super::rows::bound(limit.saturating_add(1));
+    let wanted = bound(limit.saturating_add(1));
     let rows = statement.query(params![word(kind), id, before, wanted])?;
     page(kind, rows, limit)
 }
@@ -283,23 +271,6 @@ pub(super) fn find_key(
         name: row.get(1)?,
         created_at: Micros(row.get(2)?),
     }))
-}
-
-/// Registers a process; all others are dead, for this store has one process at a time.
-pub(super) fn register(transaction: &Connection, process: ProcessId, at: Micros) -> Written<()> {
-    let id = process.to_string();
-    transaction.execute("UPDATE processes SET dead = 1 WHERE id <> ?1", [&id])?;
-    // The dead are remembered for as long as a thread names them.
-    transaction.execute(
-        "DELETE FROM processes WHERE dead = 1 AND id NOT IN \
-         (SELECT holder FROM threads WHERE holder IS NOT NULL)",
-        [],
-    )?;
-    transaction.execute(
-        "INSERT INTO processes (id, at) VALUES (?1, ?2) ON CONFLICT (id) DO NOTHING",
-        params![id, at.0],
-    )?;
-    Ok(Ok(()))
 }
 
 /// Writes something small, durably.

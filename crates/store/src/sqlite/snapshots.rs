@@ -3,12 +3,11 @@
 use outlast_protocol::id::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{
-    read::tail,
-    resources::Written,
-    rows::{integer, natural},
+use super::{read::tail, resources::Written};
+use crate::{
+    ReadError, Snapshot, WriteError,
+    stored::{integer, natural},
 };
-use crate::{ReadError, Snapshot, WriteError};
 
 /// Keeps a snapshot, unless a newer one is there.
 pub(super) fn save(transaction: &Connection, snapshot: &Snapshot) -> Written<()> {

@@ -10,14 +10,13 @@ use rusqlite::Connection;
 use super::{
     Sqlite, files,
     job::Task,
-    queue::Turned,
-    receipts,
+    processes, receipts,
     resources::{self, Written},
     turned,
 };
 use crate::{
-    ApiKey, FilePage, FileQuery, Files, ReadError, Receipt, Resource, ResourceKind, ResourcePage,
-    ResourceQuery, Resources, StoredFile, WriteError,
+    ApiKey, FilePage, FileQuery, Files, Process, Pulse, ReadError, Receipt, Resource, ResourceKind,
+    ResourcePage, ResourceQuery, Resources, StoredFile, WriteError, waiting::Turned,
 };
 
 #[async_trait]
@@ -128,8 +127,20 @@ impl Resources for Sqlite {
     }
 
     async fn register(&self, process: ProcessId, at: Micros) -> Result<(), WriteError> {
-        self.write(move |tx| resources::register(tx, process, at))
+        self.write(move |tx| processes::register(tx, process, at))
             .await
+    }
+
+    async fn beat(&self, process: ProcessId) -> Result<Pulse, WriteError> {
+        self.write(move |tx| processes::beat(tx, process)).await
+    }
+
+    async fn processes(&self) -> Result<Vec<Process>, ReadError> {
+        self.readers.read(processes::list).await
+    }
+
+    async fn declare_dead(&self, process: ProcessId) -> Result<(), WriteError> {
+        self.write(move |tx| processes::declare(tx, process)).await
     }
 
     async fn probe(&self) -> Result<(), WriteError> {

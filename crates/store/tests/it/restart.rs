@@ -4,7 +4,7 @@ use std::path::Path;
 
 use outlast_session::{Proposal, State};
 use outlast_store::{
-    Log as _, Order, Resources as _, SessionQuery,
+    LockError, Log as _, Order, Resources as _, SessionQuery,
     conformance::fixture::{World, note},
     sqlite::OpenError,
 };
@@ -19,7 +19,7 @@ async fn a_second_process_is_told_who_has_the_directory() {
     let error = Kit::open(dir.path(), 2).await.unwrap_err();
     let pid = std::process::id().to_string();
     assert!(
-        matches!(&error, OpenError::Held { holder, .. } if *holder == pid),
+        matches!(&error, OpenError::Lock(LockError::Held { holder, .. }) if *holder == pid),
         "{error}"
     );
     assert!(error.to_string().contains(&pid), "{error}");

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use outlast_protocol::{Micros, id::SessionId};
+use outlast_protocol::{
+    Micros,
+    id::{ProcessId, SessionId},
+};
 use outlast_session::{
     Answer, Context, Decision, Draft, DraftBody, Proposal, Record, Refusal, State, admit,
     body::{Config, Mounted},
@@ -20,6 +23,7 @@ impl Memory {
         let mut inner = self.lock();
         let now = self.seams.clock.now();
         inner.check(id, &append.proposal, now)?;
+        inner.may_claim(&append.proposal)?;
         let mut minter = Minter::new(now, &*self.seams.entropy);
         let mut context = Context {
             now,
@@ -100,6 +104,15 @@ impl Inner {
             | Proposal::Brain { .. }
             | Proposal::Keyed { .. }
             | Proposal::Checkpoint(_) => self.live(id).map(|_| ()).ok_or(missing),
+        }
+    }
+
+    /// Checks that whoever would take a lease was not declared dead.
+    fn may_claim(&self, proposal: &Proposal) -> Result<(), AppendError> {
+        let dead = |process: &ProcessId| self.processes.get(process).is_some_and(|row| row.dead);
+        match proposal.claimant().filter(dead) {
+            Some(process) => Err(AppendError::Dead(process)),
+            None => Ok(()),
         }
     }
 

@@ -149,8 +149,7 @@ impl Files for Memory {
 
     async fn loose_blobs(&self, limit: usize) -> Result<Vec<FileId>, ReadError> {
         let inner = self.lock();
-        let dead =
-            |by: &Option<ProcessId>| by.is_none_or(|by| inner.processes.get(&by) == Some(&false));
+        let dead = |by: &Option<ProcessId>| by.is_none_or(|by| !inner.lives(by));
         let loose = inner.loose.iter().filter(|(_, by)| dead(by));
         Ok(loose.map(|(blob, _)| *blob).take(limit).collect())
     }

@@ -176,7 +176,7 @@ impl Inner {
                 ));
             }
             let holder = seen.lease.as_ref().map(|lease| lease.process);
-            let dead = holder.filter(|holder| self.processes.get(holder) != Some(&true));
+            let dead = holder.filter(|holder| !self.lives(*holder));
             if dead.is_some() && seen.has_work() {
                 found.push((
                     log.state.at,

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use outlast_protocol::{Micros, id::ProcessId};
 use outlast_store::{
-    ApiKey, Order, ReadError, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
-    Resources, WriteError,
+    ApiKey, Order, Process, Pulse, ReadError, Receipt, Resource, ResourceKind, ResourcePage,
+    ResourceQuery, Resources, WriteError,
 };
 
 use super::{Inner, Memory, word};
@@ -168,11 +168,38 @@ impl Resources for Memory {
 
     async fn register(&self, process: ProcessId, _at: Micros) -> Result<(), WriteError> {
         let mut inner = self.lock();
-        inner
-            .processes
-            .iter_mut()
-            .for_each(|(known, lives)| *lives &= *known == process);
-        inner.processes.entry(process).or_insert(true);
+        let others = inner.processes.iter_mut();
+        others.for_each(|(known, row)| row.dead |= *known != process);
+        let row = Process {
+            id: process,
+            node: String::new(),
+            beats: 0,
+            dead: false,
+        };
+        inner.processes.entry(process).or_insert(row);
+        Ok(())
+    }
+
+    async fn beat(&self, process: ProcessId) -> Result<Pulse, WriteError> {
+        match self.lock().processes.get_mut(&process) {
+            Some(row) if !row.dead => {
+                row.beats += 1;
+                Ok(Pulse::Alive)
+            }
+            Some(_) | None => Ok(Pulse::Dead),
+        }
+    }
+
+    async fn processes(&self) -> Result<Vec<Process>, ReadError> {
+        let mut found: Vec<Process> = self.lock().processes.values().cloned().collect();
+        found.sort_by_key(|process| process.id);
+        Ok(found)
+    }
+
+    async fn declare_dead(&self, process: ProcessId) -> Result<(), WriteError> {
+        if let Some(row) = self.lock().processes.get_mut(&process) {
+            row.dead = true;
+        }
         Ok(())
     }
 

@@ -1,18 +1,15 @@
 //! What the judge of proposals cannot see: whether what they name is there.
 
-use std::sync::Arc;
-
-use outlast_protocol::id::{EventId, SessionId};
-use outlast_session::{
-    Draft, DraftBody, Proposal, Refusal,
-    body::{Config, Mounted},
-};
+use outlast_protocol::id::{EventId, ProcessId, SessionId};
+use outlast_session::{Draft, DraftBody, Proposal, body::Mounted};
 use rusqlite::params;
 
 use super::{Fault, Head, Pass, Stop};
 use crate::{
     AppendError, Minter,
-    sqlite::{files, read::has_event},
+    deciding::{needs, unused},
+    projection::kind,
+    sqlite::files,
 };
 
 impl Pass<'_> {
@@ -23,56 +20,19 @@ impl Pass<'_> {
         proposal: &Proposal,
         head: Option<&Head>,
     ) -> Result<(), Stop> {
-        match proposal {
-            Proposal::Create(new) if new.id != session => {
-                Err(Refusal::Illegal("the proposal is for another session").into())
-            }
-            Proposal::Create(new) => {
-                self.references(&new.config, None)?;
-                self.sources(&new.config.resources)
-            }
-            Proposal::Mount { resource, .. } => {
-                self.alive(session, head)?;
-                self.sources(std::slice::from_ref(resource))
-            }
-            Proposal::Update(change) => {
-                self.alive(session, head)?;
-                self.references(&change.config, Some(&change.from))
-            }
-            Proposal::Send(_)
-            | Proposal::Unmount { .. }
-            | Proposal::Archive(_)
-            | Proposal::Delete(_)
-            | Proposal::Claim { .. }
-            | Proposal::Brain { .. }
-            | Proposal::Keyed { .. }
-            | Proposal::Checkpoint(_) => self.alive(session, head),
+        let needs = needs(session, proposal, head.map(|head| &*head.state))?;
+        for (object, id, revision) in needs.objects {
+            self.exists(kind(object), &id, revision)?;
         }
-    }
-
-    fn alive(&self, session: SessionId, head: Option<&Head>) -> Result<(), Stop> {
-        match head {
-            Some(head) if !head.state.deleted => Ok(()),
-            Some(_) | None => Err(AppendError::NotFound(session).into()),
-        }
-    }
-
-    /// Checks that what a configuration names is there.
-    fn references(&self, config: &Config, before: Option<&Arc<Config>>) -> Result<(), Stop> {
-        let environment = config.environment_id;
-        if before.is_none_or(|before| before.environment_id != environment) {
-            self.exists("environment", &environment.to_string(), 1)?;
-        }
-        let agent = &config.agent;
-        if before.is_none_or(|before| before.agent.id != agent.id) {
-            self.exists("agent", &agent.id.to_string(), agent.version)?;
-        }
-        Ok(())
+        self.sources(needs.sources)?;
+        proposal
+            .claimant()
+            .map_or(Ok(()), |process| self.lives(process))
     }
 
     /// Checks that the files to copy are there.
     fn sources(&self, mounted: &[Mounted]) -> Result<(), Stop> {
-        match files::missing(self.transaction, mounted, self.room.clock.now())? {
+        match files::missing(self.transaction, mounted, self.room.seams.clock.now())? {
             None => Ok(()),
             Some(file) => Err(AppendError::Missing(file.to_string()).into()),
         }
@@ -92,6 +52,19 @@ impl Pass<'_> {
         }
     }
 
+    /// Checks that a process may take a lease.
+    fn lives(&self, process: ProcessId) -> Result<(), Stop> {
+        let dead = self
+            .transaction
+            .prepare_cached("SELECT 1 FROM processes WHERE id = ?1 AND dead = 1")?
+            .exists([process.to_string()])?;
+        if dead {
+            Err(AppendError::Dead(process).into())
+        } else {
+            Ok(())
+        }
+    }
+
     /// Checks that events have ids, and that those which a writer brought along are new.
     pub(super) fn unused(
         &self,
@@ -99,22 +72,11 @@ impl Pass<'_> {
         minter: &Minter<'_>,
         before: Option<&Head>,
     ) -> Result<(), Stop> {
-        let mut seen = Vec::new();
-        for draft in drafts {
-            let Some(event) = draft.event else {
-                if has_event(draft.kind) {
-                    return Err(Refusal::Illegal("an event has no id").into());
-                }
-                continue;
-            };
-            let key = (event, draft.kind.is_public());
-            let twice = seen.contains(&key);
-            seen.push(key);
-            if twice || (!minter.drew(event) && self.stands(before, draft, event)?) {
-                return Err(Refusal::Illegal("an event id is used twice").into());
-            }
-        }
-        Ok(())
+        unused(
+            drafts,
+            |event| minter.drew(event),
+            |draft, event| Ok::<_, Stop>(self.stands(before, draft, event)?),
+        )
     }
 
     /// Tells whether an id is taken: by its own place for a copy, by anything for a new body.

@@ -7,14 +7,17 @@ use tokio::time::Instant;
 
 use super::{CHECKPOINT, OVERHEAD, Writer};
 use crate::{
-    AppendError, GONE, metric_definitions as metrics,
+    AppendError, GONE,
+    heads::Head,
+    metric_definitions as metrics,
     sqlite::{
-        append::{Pass, unnamed},
+        append::Pass,
         fault::Fault,
-        heads::Head,
-        job::{AppendJob, Done, Job, Write},
+        job::{Job, Write},
         resources,
     },
+    staging::{Done, unnamed},
+    waiting::AppendJob,
 };
 
 /// What came of one write, before it is durable.
@@ -177,7 +180,7 @@ impl Writer {
             }
         }
         if let Err(error) = &answer {
-            metrics::refused(reason(error));
+            metrics::refused(error);
         }
         job.answer(answer);
     }
@@ -225,23 +228,5 @@ impl Came {
             Self::Append(job, _) => job.size,
             Self::Write(_) => 0,
         }
-    }
-}
-
-/// Names the reason of a refusal for the metrics.
-fn reason(error: &AppendError) -> &'static str {
-    use outlast_session::Refusal;
-    match error {
-        AppendError::NotFound(_) => "not_found",
-        AppendError::Missing(_) => "missing",
-        AppendError::Unavailable(_) => "unavailable",
-        AppendError::Refused(refusal) => match refusal {
-            Refusal::Client(_) => "client",
-            Refusal::Stale { .. } => "stale",
-            Refusal::Gap { .. } => "gap",
-            Refusal::Held { .. } => "held",
-            Refusal::Illegal(_) => "illegal",
-            Refusal::Fold(_) => "fold",
-        },
     }
 }

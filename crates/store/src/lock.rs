@@ -1,27 +1,51 @@
 //! One process per data directory.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{DirBuilder, File, OpenOptions, TryLockError},
     io::{self, Read as _, Seek as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
-    path::Path,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
 };
-
-use super::OpenError;
 
 /// Name of the lock file.
 const NAME: &str = "lock";
 
+/// Why a data directory cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another process has it.
+    #[error("the data directory `{}` is held by process {holder}", dir.display())]
+    Held {
+        /// The directory.
+        dir: PathBuf,
+        /// The id of the process, as it signed the lock.
+        holder: String,
+    },
+    /// A file or directory cannot be made or opened.
+    #[error("`{}` cannot be opened: {error}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// Makes the data directory, for its owner alone.
+pub(crate) fn directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
 /// Holds the data directory until it is dropped, or the process ends in whatever way.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(crate) struct Lock {
     _file: File,
 }
 
 impl Lock {
     /// Takes the directory, or says who has it.
-    pub(super) fn take(dir: &Path) -> Result<Self, OpenError> {
-        let io = |error: io::Error| OpenError::Io {
+    pub(crate) fn take(dir: &Path) -> Result<Self, LockError> {
+        let io = |error: io::Error| LockError::Io {
             path: dir.join(NAME),
             error,
         };
@@ -37,7 +61,7 @@ impl Lock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let holder = holder(&mut file).unwrap_or_else(|| "unknown".to_owned());
-                return Err(OpenError::Held {
+                return Err(LockError::Held {
                     dir: dir.to_owned(),
                     holder,
                 });
@@ -75,7 +99,7 @@ mod tests {
         let error = Lock::take(dir.path()).unwrap_err();
         let pid = std::process::id().to_string();
         assert!(
-            matches!(&error, OpenError::Held { holder, .. } if *holder == pid),
+            matches!(&error, LockError::Held { holder, .. } if *holder == pid),
             "{error}"
         );
         assert!(error.to_string().contains(&pid));

@@ -19,15 +19,15 @@ const IDLE: Duration = Duration::from_secs(30);
 
 /// The end of a log and what it folds to.
 #[derive(Clone, Debug)]
-pub(super) struct Head {
+pub(crate) struct Head {
     /// The session's number in the tables.
-    pub(super) no: i64,
-    pub(super) state: Arc<State>,
-    pub(super) hash: [u8; 32],
+    pub(crate) no: i64,
+    pub(crate) state: Arc<State>,
+    pub(crate) hash: [u8; 32],
 }
 
 impl Head {
-    pub(super) fn end(&self) -> End {
+    pub(crate) fn end(&self) -> End {
         End {
             tail: self.state.tail,
             hash: self.hash,
@@ -37,7 +37,7 @@ impl Head {
 
 /// Committed heads; only the writer puts them in.
 #[derive(Debug, Default)]
-pub(super) struct Heads {
+pub(crate) struct Heads {
     kept: Mutex<HashMap<SessionId, (Head, Instant)>>,
 }
 
@@ -47,12 +47,12 @@ impl Heads {
     }
 
     /// Returns a committed head, if it is at hand.
-    pub(super) fn get(&self, session: SessionId) -> Option<Head> {
+    pub(crate) fn get(&self, session: SessionId) -> Option<Head> {
         self.lock().get(&session).map(|(head, _)| head.clone())
     }
 
     /// Keeps heads that were just committed.
-    pub(super) fn commit(&self, heads: impl IntoIterator<Item = (SessionId, Head)>) {
+    pub(crate) fn commit(&self, heads: impl IntoIterator<Item = (SessionId, Head)>) {
         let now = Instant::now();
         let mut kept = self.lock();
         for (session, head) in heads {
@@ -64,22 +64,22 @@ impl Heads {
     }
 
     /// Drops one head.
-    pub(super) fn forget(&self, session: SessionId) {
+    pub(crate) fn forget(&self, session: SessionId) {
         self.lock().remove(&session);
     }
 
     /// Tells whether no head is kept.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
 
     /// Drops all heads: what they say may not be true.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         *self.lock() = HashMap::new();
     }
 
     /// Drops those that have been idle.
-    pub(super) fn sweep(&self) {
+    pub(crate) fn sweep(&self) {
         let now = Instant::now();
         let mut kept = self.lock();
         kept.retain(|_, (_, used)| now.saturating_duration_since(*used) < IDLE);

@@ -15,7 +15,7 @@ const FEW: usize = 64;
 
 /// One channel per session that has a subscriber.
 #[derive(Debug, Default)]
-pub(super) struct Watches {
+pub(crate) struct Watches {
     inner: Mutex<Inner>,
 }
 
@@ -32,7 +32,7 @@ impl Watches {
     }
 
     /// Subscribes; the value is not the tail before [`Watches::publish`] was told it once.
-    pub(super) fn subscribe(&self, session: SessionId) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe(&self, session: SessionId) -> watch::Receiver<u64> {
         let mut inner = self.lock();
         if inner.tails.len() >= inner.sweep_at.max(FEW) {
             inner.tails.retain(|_, tail| tail.receiver_count() > 0);
@@ -47,7 +47,7 @@ impl Watches {
     }
 
     /// Tells a tail; one that is behind what was told before changes nothing.
-    pub(super) fn publish(&self, session: SessionId, tail: u64) {
+    pub(crate) fn publish(&self, session: SessionId, tail: u64) {
         let mut inner = self.lock();
         let Some(told) = inner.tails.get(&session) else {
             return;
@@ -64,7 +64,7 @@ impl Watches {
 
     /// Counts the sessions that are watched, or were a moment ago.
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lock().tails.len()
     }
 }

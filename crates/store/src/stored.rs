@@ -1,0 +1,83 @@
+//! Records and ids as rows have them.
+
+use outlast_protocol::id::{EventId, FileId, ProcessId, SessionId};
+use outlast_session::{Body, Json, Origin, Record};
+use serde_json::value::RawValue;
+
+use crate::ReadError;
+
+/// A row cannot be understood by this version, or is damaged.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unreadable(pub(crate) String);
+
+impl From<Unreadable> for ReadError {
+    fn from(Unreadable(reason): Unreadable) -> Self {
+        Self::Unreadable(reason)
+    }
+}
+
+/// A record as its row has it: a body in a blob is not there yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) record: Record,
+    /// Bytes of the body that lies in a blob.
+    pub(crate) blob: Option<u64>,
+}
+
+impl Stored {
+    /// Returns the bytes of its body, wherever that lies.
+    pub(crate) fn size(&self) -> usize {
+        let away = self.blob.and_then(|bytes| usize::try_from(bytes).ok());
+        away.unwrap_or_else(|| self.record.body.text().len())
+    }
+}
+
+pub(crate) fn origin(text: &str) -> Result<Origin, Unreadable> {
+    Origin::parse(text).ok_or_else(|| Unreadable(format!("`{text}` is no origin")))
+}
+
+pub(crate) fn event_id(text: &str) -> Result<EventId, Unreadable> {
+    EventId::parse(text).ok_or_else(|| Unreadable(format!("`{text}` is no event id")))
+}
+
+pub(crate) fn body(text: Option<String>) -> Result<Body, Unreadable> {
+    text.map_or(Ok(Body::Erased), |text| Ok(Body::Json(raw(text)?)))
+}
+
+/// Takes text as JSON that was checked when it was written.
+pub(crate) fn raw(text: String) -> Result<Json, Unreadable> {
+    let raw = RawValue::from_string(text);
+    raw.map(Json::from)
+        .map_err(|error| Unreadable(format!("a body is no JSON: {error}")))
+}
+
+/// Writes a count or position; those of this store are far below the bound.
+pub(crate) fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Reads a count or position.
+pub(crate) fn natural(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// Writes a limit.
+pub(crate) fn bound(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// Reads an id that this store wrote.
+pub(crate) fn session_id(text: &str) -> Result<SessionId, Unreadable> {
+    SessionId::parse(text).ok_or_else(|| Unreadable(format!("`{text}` is no session id")))
+}
+
+/// Reads the id of a file or blob.
+pub(crate) fn file_id(text: &str) -> Result<FileId, Unreadable> {
+    FileId::parse(text).ok_or_else(|| Unreadable(format!("`{text}` is no id of a file")))
+}
+
+/// Reads the id of a process.
+pub(crate) fn process_id(text: &str) -> Result<ProcessId, Unreadable> {
+    ProcessId::parse(text).ok_or_else(|| Unreadable(format!("`{text}` is no process id")))
+}
