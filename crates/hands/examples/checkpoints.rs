@@ -13,7 +13,7 @@ use std::{
 };
 
 use outlast_hands::{
-    Fence, Provisioner as _, Recipe,
+    Fence, Limits, Provisioner as _, Recipe,
     files::{Packed, Sum},
     namespace::{Namespaces, Options},
 };
@@ -121,7 +121,9 @@ async fn give(
     let began = Instant::now();
     let content = Box::pin(tokio::fs::File::open(from).await?);
     let sum = sum.clone();
-    driver.restore(new, Packed { sum, content }).await?;
+    driver
+        .restore(new, &Limits::default(), Packed { sum, content })
+        .await?;
     Ok((new, began.elapsed()))
 }
 

@@ -19,8 +19,8 @@ use tokio::{io::AsyncReadExt as _, sync::watch};
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    CallError, Fence, Hand, HandLost, Keep, Promise, ProvisionError, Provisioner, ReapError,
-    Recalled, Recipe,
+    CallError, Fence, Hand, HandLost, Keep, Limits, Promise, ProvisionError, Provisioner,
+    ReapError, Recalled, Recipe,
     fence::Fences,
     files::{Packed, Sum},
 };
@@ -429,11 +429,19 @@ impl Provisioner for Fakes {
         Ok(Packed { sum, content })
     }
 
-    async fn restore(&self, incarnation: IncarnationId, mut packed: Packed) -> io::Result<()> {
+    async fn restore(
+        &self,
+        incarnation: IncarnationId,
+        limits: &Limits,
+        mut packed: Packed,
+    ) -> io::Result<()> {
         let mut layer = String::new();
         packed.content.read_to_string(&mut layer).await?;
         if sum(&layer) != packed.sum {
             return Err(io::ErrorKind::InvalidData.into());
+        }
+        if layer.len() as u64 > limits.disk_bytes {
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
         let mut state = self.shared.state();
         if state.hands.contains_key(&incarnation) {

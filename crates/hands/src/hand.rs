@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
-    CallError, HandLost, ProvisionError, ReapError, Recipe,
+    CallError, HandLost, Limits, ProvisionError, ReapError, Recipe,
     files::{Packed, Published, Reader, Upload},
 };
 
@@ -112,12 +112,19 @@ pub trait Provisioner: Debug + Send + Sync {
     /// Lays a packed layer where the hand of this incarnation will find it when it is provisioned.
     ///
     /// Whole or not at all: what does not come to the size, entries and hash it should is refused.
+    /// Where the node holds the bounds of a layer, it holds those of `limits` from the beginning.
     ///
     /// # Errors
     ///
     /// As [`checkpoint`](Self::checkpoint); [`io::ErrorKind::AlreadyExists`] of an incarnation that
-    /// has begun to live.
-    async fn restore(&self, incarnation: IncarnationId, packed: Packed) -> io::Result<()> {
+    /// has begun to live, [`io::ErrorKind::FileTooLarge`] of a layer that is beyond `limits`.
+    async fn restore(
+        &self,
+        incarnation: IncarnationId,
+        limits: &Limits,
+        packed: Packed,
+    ) -> io::Result<()> {
+        let _ = limits;
         drop(packed);
         unsupported(incarnation, "checkpoints")
     }

@@ -37,6 +37,10 @@ const VANISHED: &str = "its files are no longer on this machine";
 /// What is said of a life whose checkpoint is of no use.
 const UNREADABLE: &str = "the checkpoint of its files cannot be read";
 
+/// What mends a checkpoint that is beyond the bounds of a hand.
+const RAISE: &str =
+    "an operator can raise `hands.disk_mib` and `hands.inodes`; the checkpoint stays until then";
+
 impl Job {
     /// Returns whose workspace the next hand takes over, and what of it that one comes without.
     pub(crate) async fn heritage(&self, state: &State) -> (Option<IncarnationId>, Option<Loss>) {
@@ -100,14 +104,15 @@ impl Job {
         incarnation: IncarnationId,
         known: &Checkpointed,
     ) -> Result<(), Unmade> {
-        let failed = |reason: String| {
+        let unmade = |reason: String, mend: Option<&str>| {
             Unmade::Failed(ProvisionError::Step {
                 incarnation,
                 step: "bring the newest checkpoint of its files".to_owned(),
                 reason,
-                mend: None,
+                mend: mend.map(str::to_owned),
             })
         };
+        let failed = |reason| unmade(reason, None);
         let Ok(key) = Key::new(known.blob.as_str()) else {
             return Err(Unmade::Gone(UNREADABLE));
         };
@@ -129,7 +134,7 @@ impl Job {
             .inner
             .hands
             .provisioner
-            .restore(incarnation, packed)
+            .restore(incarnation, &self.inner.options.limits, packed)
             .await
         {
             Ok(()) => {
@@ -140,6 +145,10 @@ impl Job {
             Err(error) if is_spoilt(&error) => {
                 tracing::error!(session.id = %self.session, "a checkpoint is of no use: {error}");
                 Err(Unmade::Gone(UNREADABLE))
+            }
+            // The same life is tried again with each call, until it fits.
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                Err(unmade(error.to_string(), Some(RAISE)))
             }
             Err(error) => Err(failed(error.to_string())),
         }

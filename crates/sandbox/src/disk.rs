@@ -92,8 +92,8 @@ pub struct Room {
 /// The writable layer of a sandbox, reachable for as long as this lives.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    path: PathBuf,
-    disk: Option<Arc<Disk>>,
+    pub(crate) path: PathBuf,
+    pub(crate) disk: Option<Arc<Disk>>,
 }
 
 impl Layer {
@@ -162,7 +162,7 @@ pub(crate) fn ensure(
 }
 
 /// Takes the image for this process and its loop device.
-fn lock(file: &File) -> io::Result<()> {
+pub(crate) fn lock(file: &File) -> io::Result<()> {
     let pause = Timespec {
         tv_sec: 0,
         tv_nsec: 2_000_000,

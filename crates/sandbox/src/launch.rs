@@ -66,7 +66,7 @@ pub struct Launcher {
     skeleton: PathBuf,
     shown: Vec<PathBuf>,
     controllers: Controllers,
-    templates: Option<Templates>,
+    pub(crate) templates: Option<Templates>,
     pub(crate) spawner: Arc<Spawner>,
     verdict: Verdict,
 }

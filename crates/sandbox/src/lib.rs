@@ -16,6 +16,7 @@ mod error;
 mod freeze;
 mod image;
 mod launch;
+mod laying;
 mod mapping;
 mod plan;
 #[expect(

@@ -171,7 +171,7 @@ impl Client {
     {
         let mut connection = self.connection().await?;
         let body = Full::new(ask.body.clone()).map_err(|never| match never {});
-        let request = request(&ask.method, &ask.path, body.boxed_unsync(), None)?;
+        let request = request(&ask.method, &ask.path, body.boxed_unsync(), Vec::new())?;
         let answer = connection.send_request(request).await.map_err(broken)?;
         let answer = parsed(answer).await?;
         self.keep(connection);
@@ -190,12 +190,12 @@ impl Client {
         &self,
         path: &str,
         content: Reader,
-        header: Option<(HeaderName, HeaderValue)>,
+        headers: Vec<(HeaderName, HeaderValue)>,
     ) -> io::Result<Result<(), E>> {
         let mut connection = self.connection().await.map_err(io::Error::other)?;
         let chunks = ReaderStream::with_capacity(content, CHUNK).map_ok(Frame::data);
         let body = StreamBody::new(chunks).boxed_unsync();
-        let request = request(&Method::PUT, path, body, header).map_err(io::Error::other)?;
+        let request = request(&Method::PUT, path, body, headers).map_err(io::Error::other)?;
         // A reader that fails breaks the connection, and is what went wrong.
         let answer = connection.send_request(request).await.map_err(cause)?;
         parsed(answer).await.map_err(io::Error::other)
@@ -208,7 +208,7 @@ impl Client {
     ) -> io::Result<Result<Response<Incoming>, E>> {
         let mut connection = self.connection().await.map_err(io::Error::other)?;
         let body = Full::default().map_err(|never| match never {});
-        let request = request(&Method::GET, path, body.boxed_unsync(), None);
+        let request = request(&Method::GET, path, body.boxed_unsync(), Vec::new());
         let request = request.map_err(io::Error::other)?;
         let answer = connection.send_request(request).await.map_err(cause)?;
         if answer.status() == StatusCode::OK {
@@ -273,14 +273,14 @@ fn request(
     method: &Method,
     path: &str,
     body: Body,
-    header: Option<(HeaderName, HeaderValue)>,
+    headers: Vec<(HeaderName, HeaderValue)>,
 ) -> Result<Request<Body>, Trouble> {
     let mut request = Request::builder()
         .method(method)
         .uri(path)
         .header(HOST, "hands")
         .header(CONTENT_TYPE, "application/json");
-    if let Some((name, value)) = header {
+    for (name, value) in headers {
         request = request.header(name, value);
     }
     request.body(body).map_err(|error| Trouble::Confused {

@@ -20,10 +20,10 @@ use super::{
     client::{Ask, Client, Gone},
     remote_hand::RemoteHand,
     streams,
-    wire::{Alive, Fault, SUM, escaped},
+    wire::{Alive, Fault, LIMITS, SUM, escaped},
 };
 use crate::{
-    Hand, Keep, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
+    Hand, Keep, Limits, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
     files::{Packed, Published, Reader, Upload},
 };
 
@@ -194,10 +194,10 @@ impl Remote {
         &self,
         path: String,
         content: Reader,
-        header: Option<(HeaderName, HeaderValue)>,
+        headers: Vec<(HeaderName, HeaderValue)>,
     ) -> io::Result<()> {
         self.ready().await?;
-        let sent = self.client.send::<Fault>(&path, content, header).await?;
+        let sent = self.client.send::<Fault>(&path, content, headers).await?;
         sent.map_err(io::Error::from)
     }
 
@@ -302,11 +302,18 @@ impl Provisioner for Remote {
         Ok(Packed { sum, content })
     }
 
-    async fn restore(&self, incarnation: IncarnationId, packed: Packed) -> io::Result<()> {
-        let sum = streams::written(&packed.sum)?;
-        let header = Some((HeaderName::from_static(SUM), sum));
+    async fn restore(
+        &self,
+        incarnation: IncarnationId,
+        limits: &Limits,
+        packed: Packed,
+    ) -> io::Result<()> {
+        let headers = [
+            (HeaderName::from_static(SUM), streams::written(&packed.sum)?),
+            (HeaderName::from_static(LIMITS), streams::written(limits)?),
+        ];
         let path = path(incarnation, "/layer");
-        self.send(path, packed.content, header).await
+        self.send(path, packed.content, headers.into()).await
     }
 
     async fn place(
@@ -317,8 +324,8 @@ impl Provisioner for Remote {
     ) -> io::Result<()> {
         let path = file(incarnation, "uploads", &upload.path)?;
         let (id, bytes) = (escaped(&upload.id), upload.bytes);
-        self.send(format!("{path}?id={id}&bytes={bytes}"), content, None)
-            .await
+        let path = format!("{path}?id={id}&bytes={bytes}");
+        self.send(path, content, Vec::new()).await
     }
 
     async fn unplace(&self, incarnation: IncarnationId, path: &str) -> io::Result<()> {

@@ -11,6 +11,7 @@ use axum::{
 };
 use futures::StreamExt as _;
 use outlast_protocol::id::IncarnationId;
+use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_util::{
     io::{ReaderStream, StreamReader},
@@ -19,9 +20,12 @@ use tokio_util::{
 
 use super::{
     routes::{Answer, FAILED, Shared, answer},
-    wire::{Fault, Placed, SUM},
+    wire::{Fault, LIMITS, Placed, SUM},
 };
-use crate::files::{Packed, Published, Reader, Sum, Upload};
+use crate::{
+    Limits,
+    files::{Packed, Published, Reader, Sum, Upload},
+};
 
 /// Bytes that are read at once: large enough that a gigabyte is no matter of system calls.
 pub(super) const CHUNK: usize = 256 * 1024;
@@ -76,9 +80,9 @@ pub(super) async fn checkpoint(
     }
 }
 
-/// Writes a sum as a header.
-pub(super) fn written(sum: &Sum) -> io::Result<HeaderValue> {
-    let text = serde_json::to_string(sum)?;
+/// Writes a sum or the bounds of a layer as a header.
+pub(super) fn written(value: &impl Serialize) -> io::Result<HeaderValue> {
+    let text = serde_json::to_string(value)?;
     HeaderValue::from_str(&text).map_err(io::Error::other)
 }
 
@@ -89,17 +93,28 @@ pub(super) fn read(headers: &HeaderMap) -> io::Result<Sum> {
     Ok(serde_json::from_slice(value.as_bytes())?)
 }
 
+/// Reads the bounds of a layer from a header.
+fn bounds(headers: &HeaderMap) -> io::Result<Limits> {
+    let Some(value) = headers.get(LIMITS) else {
+        // Of the version before this one; they are held when the hand is made.
+        return Ok(Limits::default());
+    };
+    Ok(serde_json::from_slice(value.as_bytes())?)
+}
+
 pub(super) async fn restore(
     State(shared): State<Arc<Shared>>,
     Path(incarnation): Path<IncarnationId>,
     headers: HeaderMap,
     content: Body,
 ) -> Answer<(), Fault> {
-    let done = match read(&headers) {
-        Ok(sum) => {
+    let asked = read(&headers).and_then(|sum| Ok((sum, bounds(&headers)?)));
+    let done = match asked {
+        Ok((sum, limits)) => {
             let content = reader(content, &shared.tasks);
             let packed = Packed { sum, content };
-            shared.provisioner.restore(incarnation, packed).await
+            let restoring = shared.provisioner.restore(incarnation, &limits, packed);
+            restoring.await
         }
         Err(error) => Err(error),
     };

@@ -10,6 +10,9 @@ use crate::{Fence, Keep, Promise};
 /// The header that a packed layer's [`Sum`](crate::files::Sum) goes in.
 pub(super) const SUM: &str = "x-outlast-sum";
 
+/// The header that the bounds of a layer go in.
+pub(super) const LIMITS: &str = "x-outlast-limits";
+
 /// What a host says of itself.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct About {

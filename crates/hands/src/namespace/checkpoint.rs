@@ -12,8 +12,11 @@ use outlast_sandbox::Layer;
 use tokio::{sync::Mutex as Turn, task::spawn_blocking, time::Instant};
 use tokio_util::io::SyncIoBridge;
 
-use super::{Folder, Node, hand::NamespaceHand, layer};
-use crate::files::{Packed, Sum};
+use super::{Folder, Node, hand::NamespaceHand, layer, maker::bounds, words};
+use crate::{
+    Limits,
+    files::{Packed, Sum},
+};
 
 /// One checkpoint at a time of each incarnation.
 #[derive(Debug, Default)]
@@ -116,7 +119,12 @@ impl Node {
     }
 
     /// Packs what stands still.
-    fn pack_at(&self, at: &Layer, folder: &Folder, stop: &layer::Stop) -> io::Result<(Sum, File)> {
+    pub(super) fn pack_at(
+        &self,
+        at: &Layer,
+        folder: &Folder,
+        stop: &layer::Stop,
+    ) -> io::Result<(Sum, File)> {
         // Without a name: it goes with its last reader, even if this process dies.
         let mut file = tempfile::tempfile_in(folder.path()).map_err(|error| told(&error))?;
         let sum = layer::pack(at.path(), &mut file, self.maker.ids(), stop);
@@ -127,18 +135,20 @@ impl Node {
     pub(super) async fn restore(
         self: &Arc<Self>,
         incarnation: IncarnationId,
+        limits: Limits,
         packed: Packed,
     ) -> io::Result<()> {
         let node = Arc::clone(self);
         let task = self
             .tasks
-            .spawn(async move { node.restored(incarnation, packed).await });
+            .spawn(async move { node.restored(incarnation, limits, packed).await });
         task.await.map_err(io::Error::other)?
     }
 
     async fn restored(
         self: &Arc<Self>,
         incarnation: IncarnationId,
+        limits: Limits,
         packed: Packed,
     ) -> io::Result<()> {
         let slot = self.slots.slot(incarnation);
@@ -150,7 +160,7 @@ impl Node {
         } else {
             let (node, Packed { sum, content }) = (Arc::clone(self), packed);
             let content = SyncIoBridge::new(content);
-            let done = spawn_blocking(move || node.unpack(&folder, content, &sum)).await;
+            let done = spawn_blocking(move || node.unpack(&folder, &limits, content, &sum)).await;
             done.map_err(io::Error::other).flatten()
         };
         drop(locked);
@@ -158,12 +168,37 @@ impl Node {
         done
     }
 
-    fn unpack(&self, folder: &Folder, content: impl io::Read, sum: &Sum) -> io::Result<()> {
+    /// Lays a layer of the kind that new hands have here.
+    pub(super) fn unpack(
+        &self,
+        folder: &Folder,
+        limits: &Limits,
+        content: impl io::Read,
+        sum: &Sum,
+    ) -> io::Result<()> {
         folder.make()?;
-        let ids = self.maker.ids();
-        let laid = folder.lay_layer(|at| layer::unpack(content, sum, at, ids));
+        let (launcher, ids) = (self.maker.launcher(), self.maker.ids());
+        let laid = folder.lay_layer(|stage| {
+            let layer = launcher.new_layer(stage, &bounds(limits))?;
+            // The layer itself, and on a disk of its own what the overlay needs beside it.
+            if layer.room().is_some() && sum.entries > limits.inodes {
+                return Err(too_large(limits));
+            }
+            let unpacked = layer::unpack(content, sum, layer.path(), ids);
+            unpacked.map_err(|error| match (error.kind(), layer.room()) {
+                (io::ErrorKind::StorageFull, Some(_)) => too_large(limits),
+                _ => error,
+            })?;
+            layer.settle(stage)
+        });
         laid.map_err(|error| told(&error))
     }
+}
+
+/// Says that a layer does not fit into what a sandbox may have.
+fn too_large(limits: &Limits) -> io::Error {
+    let words = format!("its files {}", words::more_than(limits));
+    io::Error::new(io::ErrorKind::FileTooLarge, words)
 }
 
 /// Says what a full disk means here.

@@ -9,6 +9,10 @@ use std::{
 
 use outlast_protocol::id::IncarnationId;
 use outlast_sandbox::{Layer, remove_tree};
+use rustix::{
+    fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with},
+    io::Errno,
+};
 
 use crate::Keep;
 
@@ -59,6 +63,21 @@ impl Folders {
         names
             .filter_map(|name| IncarnationId::parse(&name))
             .collect()
+    }
+}
+
+impl Folders {
+    /// Removes what a crash left of layers on their way. Before anything is laid.
+    pub(super) fn clear(&self) {
+        for incarnation in self.list() {
+            match self.of(incarnation).clear() {
+                Ok(false) => {}
+                Ok(true) => tracing::info!("a layer for `{incarnation}` was half laid: it goes"),
+                Err(error) => {
+                    tracing::warn!("what was half laid for `{incarnation}` stays: {error}");
+                }
+            }
+        }
     }
 }
 
@@ -120,21 +139,50 @@ impl Folder {
         Layer::is_in(&self.tree())
     }
 
-    /// Has a layer made aside and puts it in its place, durably, instead of one that is there.
+    /// Has a layer made in a folder aside and puts it in its place, durably, instead of one that is
+    /// there: whatever happens meanwhile, the one or the other is whole.
     pub(super) fn lay_layer(&self, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
         let stage = self.path.join(STAGE);
         remove_tree(&stage)?;
         fs::DirBuilder::new().mode(0o700).create(&stage)?;
-        let made = make(&stage.join("upper")).and_then(|()| {
-            rustix::fs::syncfs(File::open(&stage)?)?;
-            remove_tree(&self.tree())?;
-            fs::rename(&stage, self.tree())
+        let opened = File::open(&stage)?;
+        // Held as long as somebody works on it.
+        flock(&opened, FlockOperation::NonBlockingLockExclusive)?;
+        let made = make(&stage).and_then(|()| {
+            rustix::fs::syncfs(&opened)?;
+            self.exchange(&stage)?;
+            rustix::fs::fsync(File::open(&self.path)?)?;
+            Ok(())
         });
-        if made.is_err() {
-            // What went wrong is told; what is left here is removed by the next attempt.
-            drop(remove_tree(&stage));
-        }
+        // What went wrong is told; what cannot be removed is removed by the next attempt.
+        drop(remove_tree(&stage));
         made
+    }
+
+    /// Gives what was made aside the name that is looked for; what had it before is aside then.
+    fn exchange(&self, stage: &Path) -> io::Result<()> {
+        let flags = if self.tree().exists() {
+            RenameFlags::EXCHANGE
+        } else {
+            RenameFlags::NOREPLACE
+        };
+        Ok(renameat_with(CWD, stage, CWD, self.tree(), flags)?)
+    }
+
+    /// Removes what a crash left of a layer on its way; tells whether there was any.
+    fn clear(&self) -> io::Result<bool> {
+        let stage = self.path.join(STAGE);
+        let opened = match File::open(&stage) {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+            // A host that drains is at it.
+            Err(Errno::WOULDBLOCK) => return Ok(false),
+            other => other?,
+        }
+        remove_tree(&stage).map(|()| true)
     }
 
     /// Returns whether a sandbox ran for this incarnation.

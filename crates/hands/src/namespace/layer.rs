@@ -99,7 +99,7 @@ fn verify(pack: impl Read, stop: &Stop) -> io::Result<Sum> {
     Ok(counted.sum(entries))
 }
 
-/// Unpacks into the new folder `at`; all of it comes to `sum`, or it fails. Blocks.
+/// Unpacks into the empty folder `at`; all of it comes to `sum`, or it fails. Blocks.
 ///
 /// What a failure leaves at `at` is of no use.
 pub(super) fn unpack(pack: impl Read, sum: &Sum, at: &Path, ids: &Ids) -> io::Result<()> {

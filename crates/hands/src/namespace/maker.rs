@@ -230,13 +230,7 @@ impl Maker {
                     from: folder.uploads(),
                     to: uploads::INSIDE.to_owned(),
                 }],
-                limits: outlast_sandbox::Limits {
-                    memory_bytes: limits.memory_bytes,
-                    pids: limits.pids,
-                    cpu_millis: limits.cpu_millis,
-                    disk_bytes: limits.disk_bytes,
-                    inodes: limits.inodes,
-                },
+                limits: bounds(&limits),
                 base,
                 above: Vec::new(),
             };
@@ -267,5 +261,16 @@ impl Maker {
             call_ms: u64::try_from(limits.call.as_millis()).unwrap_or(u64::MAX),
             watch_memory: counted.then_some(limits.memory_bytes),
         }
+    }
+}
+
+/// Returns the bounds that a sandbox is held to from outside.
+pub(super) const fn bounds(limits: &Limits) -> outlast_sandbox::Limits {
+    outlast_sandbox::Limits {
+        memory_bytes: limits.memory_bytes,
+        pids: limits.pids,
+        cpu_millis: limits.cpu_millis,
+        disk_bytes: limits.disk_bytes,
+        inodes: limits.inodes,
     }
 }

@@ -4,6 +4,7 @@
 //! host files of the incarnation, which nothing inside can see, and outlive it.
 
 mod checkpoint;
+mod fit;
 mod folder;
 mod hand;
 mod journal;
@@ -31,7 +32,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::images::Images;
 use crate::{
-    Hand, Keep, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
+    Hand, Keep, Limits, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
     files::{Packed, Published, Reader, Upload},
 };
 use folder::{Folder, Folders};
@@ -108,7 +109,7 @@ impl Namespaces {
     /// If the folder cannot be used, or threads or memory are lacking.
     pub async fn new(options: Options) -> io::Result<Self> {
         let folders = Folders::new(&options.dir)?;
-        let shared = folders.shared();
+        let (shared, left) = (folders.shared(), folders.clone());
         let (dir, disks) = (options.dir, options.disks);
         let made = spawn_blocking(move || -> io::Result<_> {
             let helper = Arc::new(Image::new("outlast-confine", CONFINE)?);
@@ -121,6 +122,7 @@ impl Namespaces {
             })?;
             // Of a server that died: the folder has one at a time.
             launcher.sweep_disks(&dir);
+            left.clear();
             Ok((launcher, program))
         });
         let (launcher, program) = made.await.map_err(io::Error::other)??;
@@ -189,7 +191,10 @@ impl Node {
     }
 
     /// Makes a hand, or returns the one there is.
-    async fn provision(&self, recipe: &Recipe) -> Result<Arc<NamespaceHand>, ProvisionError> {
+    async fn provision(
+        self: &Arc<Self>,
+        recipe: &Recipe,
+    ) -> Result<Arc<NamespaceHand>, ProvisionError> {
         let incarnation = recipe.incarnation;
         self.maker.admit(incarnation, &recipe.require)?;
         let slot = self.slots.slot(incarnation);
@@ -204,6 +209,7 @@ impl Node {
         if let Some(predecessor) = recipe.predecessor.filter(|old| *old != incarnation) {
             self.inherit(predecessor, &folder).await?;
         }
+        self.fit(&folder, recipe.limits).await?;
         let hand = self.maker.make(folder, recipe).await?;
         slot.hand = Some(Arc::clone(&hand));
         Ok(hand)
@@ -391,7 +397,12 @@ impl Provisioner for Namespaces {
         self.node.checkpoint(incarnation).await
     }
 
-    async fn restore(&self, incarnation: IncarnationId, packed: Packed) -> io::Result<()> {
-        self.node.restore(incarnation, packed).await
+    async fn restore(
+        &self,
+        incarnation: IncarnationId,
+        limits: &Limits,
+        packed: Packed,
+    ) -> io::Result<()> {
+        self.node.restore(incarnation, *limits, packed).await
     }
 }

@@ -12,6 +12,10 @@ use outlast_sandbox::{Pressure, Room};
 use super::usage::Use;
 use crate::Limits;
 
+/// What mends files that do not fit into the disk of a sandbox.
+pub(super) const RAISE: &str =
+    "an operator can raise `hands.disk_mib` and `hands.inodes`; the files stay until then";
+
 /// With less than this a disk is full.
 const ALMOST_NOTHING: u64 = 64 << 10;
 
@@ -102,6 +106,15 @@ pub(super) fn beyond(used: Use, limits: &Limits) -> Option<String> {
             size(used.bytes)
         )
     })
+}
+
+/// Says that something is beyond the bounds of a disk of its own.
+pub(super) fn more_than(limits: &Limits) -> String {
+    format!(
+        "need more than the {} and {} files that a sandbox may have",
+        size(limits.disk_bytes),
+        limits.inodes
+    )
 }
 
 /// Says how long a call that ran out of time was held back, if it was.

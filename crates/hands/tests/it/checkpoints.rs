@@ -9,7 +9,7 @@ use std::{
 };
 
 use outlast_hands::{
-    Hand, Keep, Provisioner as _, Recipe,
+    Hand, Keep, Limits, Provisioner as _, Recipe,
     files::{Packed, Sum},
     namespace::{Cgroups, Namespaces},
 };
@@ -33,7 +33,7 @@ async fn taken(driver: &Namespaces, incarnation: IncarnationId) -> (Sum, Vec<u8>
 
 async fn laid(driver: &Namespaces, incarnation: IncarnationId, sum: &Sum, bytes: &[u8]) {
     driver
-        .restore(incarnation, packed(sum, bytes))
+        .restore(incarnation, &Limits::default(), packed(sum, bytes))
         .await
         .unwrap();
 }
@@ -95,9 +95,8 @@ async fn a_workspace_comes_back_on_another_node() {
     assert_eq!(text(&bash(&hand, LOOK).await), seen);
     // It is a workspace like any other.
     sh(&hand, "echo more >> d/e/f; mkdir /var/log; rm sparse; ls later && exit 1; chmod 0700 shut; rm -r shut").await;
-    let again = other
-        .driver
-        .restore(second.incarnation, packed(&sum, &bytes));
+    let (limits, pack) = (Limits::default(), packed(&sum, &bytes));
+    let again = other.driver.restore(second.incarnation, &limits, pack);
     let error = again.await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists, "{error}");
 }
@@ -123,13 +122,10 @@ async fn a_writer_stands_still_while_it_is_packed_and_goes_on() {
         let other = Node::new().await;
         let copy = crate::support::recipe();
         laid(&other.driver, copy.incarnation, &sum, &bytes).await;
-        let copied = other
-            .hands()
-            .join(copy.incarnation.to_string())
-            .join("tree/upper/workspace");
-        let lines = |name: &str| fs::read_to_string(copied.join(name)).unwrap();
-        let (a, z) = (lines("a"), lines("z"));
-        let (a, z) = (a.lines().count(), z.lines().count());
+        let copied = other.provision(&copy).await;
+        let counted = sh(&copied, "wc -l < a; wc -l < z").await;
+        let (a, z) = counted.split_once('\n').unwrap();
+        let (a, z): (u64, u64) = (a.parse().unwrap(), z.parse().unwrap());
         assert!(a == z || a == z + 1, "{a} and {z} lines");
         let goes_on = "n=$(stat -c %s a); until test $(stat -c %s a) -gt $n; do sleep 0.01; done";
         sh(&hand, goes_on).await;
@@ -250,7 +246,7 @@ async fn a_pack_that_does_not_come_whole_leaves_a_hand_without_files() {
     let second = recipe();
     let half = packed(&sum, &bytes[..bytes.len() / 2]);
     node.driver
-        .restore(second.incarnation, half)
+        .restore(second.incarnation, &Limits::default(), half)
         .await
         .unwrap_err();
     assert!(!node.driver.holds(second.incarnation).await);

@@ -74,17 +74,18 @@ impl Templates {
         fs::rename(part, image)
     }
 
+    /// Tells whether an image has these bounds.
+    pub(crate) fn fits(&self, image: &Path, limits: &Limits) -> io::Result<bool> {
+        Ok(fs::metadata(image)?.len() == size(limits))
+    }
+
     /// Makes a template.
     fn make(&self, template: &Path, limits: &Limits, ids: &Ids) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let part = template.with_extension("part");
         let file = File::create(&part)?;
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
-        let tables = limits.inodes.saturating_mul(INODE);
-        // A sixteenth of a percent is bitmaps and group tables.
-        let rest = OVERHEAD + (limits.disk_bytes >> 10);
-        let size = limits.disk_bytes.saturating_add(tables) + rest;
-        file.set_len(size.max(LEAST).next_multiple_of(4096))?;
+        file.set_len(size(limits))?;
         drop(file);
         self.format(&part, limits.inodes)?;
         let disk = Disk::open(&part)?;
@@ -122,6 +123,15 @@ impl Templates {
         let words = String::from_utf8_lossy(&output.stderr);
         Err(io::Error::other(format!("mkfs.ext4: {}", words.trim())))
     }
+}
+
+/// Returns how long an image with these bounds is.
+fn size(limits: &Limits) -> u64 {
+    let tables = limits.inodes.saturating_mul(INODE);
+    // A sixteenth of a percent is bitmaps and group tables.
+    let rest = OVERHEAD + (limits.disk_bytes >> 10);
+    let size = limits.disk_bytes.saturating_add(tables) + rest;
+    size.max(LEAST).next_multiple_of(4096)
 }
 
 /// Finds a program of the system.

@@ -38,7 +38,9 @@ impl World {
     }
 
     fn copy(&self) -> PathBuf {
-        self.room.path().join("copy")
+        let at = self.room.path().join("copy");
+        fs::create_dir_all(&at).unwrap();
+        at
     }
 
     fn pack(&self) -> (Sum, Vec<u8>) {

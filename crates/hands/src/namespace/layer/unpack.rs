@@ -4,12 +4,9 @@
 //! without following links, and an entry comes right behind the folder that it is in.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, Read, Seek as _, SeekFrom},
-    os::{
-        fd::{AsFd as _, BorrowedFd, OwnedFd},
-        unix::fs::DirBuilderExt as _,
-    },
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     path::Path,
 };
 
@@ -45,9 +42,8 @@ const FILE: OFlags = OFlags::WRONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Unpacks into the new folder `at`; returns how many entries there were, at most `most`.
+/// Unpacks into the empty folder `at`; returns how many entries there were, at most `most`.
 pub(super) fn unpack(archive: impl Read, at: &Path, ids: &Ids, most: u64) -> io::Result<u64> {
-    fs::DirBuilder::new().mode(0o700).create(at)?;
     let root = pack::open_root(at)?;
     let mut unpacker = Unpacker {
         root,

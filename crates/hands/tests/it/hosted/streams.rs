@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use outlast_hands::{
-    Hand, Keep, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
+    Hand, Keep, Limits, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
     fake::Fakes,
     files::{Packed, Published, Reader, Sum, Upload},
     host::Place,
@@ -107,6 +107,13 @@ fn sum(bytes: u64) -> Sum {
     }
 }
 
+fn bounds() -> Limits {
+    Limits {
+        disk_bytes: 12_345,
+        ..Limits::default()
+    }
+}
+
 #[async_trait]
 impl Provisioner for Full {
     async fn provision(&self, recipe: &Recipe) -> Result<Arc<dyn Hand>, ProvisionError> {
@@ -138,7 +145,8 @@ impl Provisioner for Full {
         Ok(Packed { sum, content })
     }
 
-    async fn restore(&self, _: IncarnationId, packed: Packed) -> io::Result<()> {
+    async fn restore(&self, _: IncarnationId, limits: &Limits, packed: Packed) -> io::Result<()> {
+        assert_eq!(*limits, bounds());
         let sum = packed.sum.clone();
         if sum.entries == 0 {
             // Refused before any of it was read.
@@ -222,7 +230,7 @@ async fn layers_are_carried_both_ways_and_not_held_in_memory() {
         sum: packed,
         content,
     };
-    remote.restore(hand, packed).await.unwrap();
+    remote.restore(hand, &bounds(), packed).await.unwrap();
     assert_eq!(*driver.restored.lock().unwrap(), [(sum(LARGE), LARGE)]);
     let grown = peak() - before;
     assert!(grown < LARGE / 4, "{grown} bytes");
@@ -232,7 +240,7 @@ async fn layers_are_carried_both_ways_and_not_held_in_memory() {
         sum: sum(1),
         content,
     };
-    let error = remote.restore(hand, broken).await.unwrap_err();
+    let error = remote.restore(hand, &bounds(), broken).await.unwrap_err();
     assert!(error.to_string().contains("on fire"), "{error}");
     assert_eq!(driver.restored.lock().unwrap().len(), 1);
     let content = pattern(LARGE);
@@ -243,7 +251,7 @@ async fn layers_are_carried_both_ways_and_not_held_in_memory() {
         },
         content,
     };
-    let error = remote.restore(hand, refused).await.unwrap_err();
+    let error = remote.restore(hand, &bounds(), refused).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{error}");
     host.stop();
 }
