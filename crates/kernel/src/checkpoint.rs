@@ -6,6 +6,7 @@
 
 mod gate;
 mod keep;
+mod notice;
 
 use std::{
     collections::HashMap,
@@ -21,7 +22,8 @@ use tokio::{
 
 use crate::{kernel::Inner, metric_definitions as metrics};
 pub(crate) use gate::Use;
-pub(crate) use keep::{remove_all, sweep};
+pub(crate) use keep::remove;
+pub(crate) use notice::notice;
 
 /// How often hands are looked through.
 const TICK: Duration = Duration::from_secs(1);
@@ -101,14 +103,6 @@ impl Checkpoints {
     /// Drops what is known of a hand that is gone, or whose workspace another has by now.
     pub(crate) fn forget(&self, incarnation: IncarnationId) {
         self.hands().remove(&incarnation);
-    }
-
-    /// Tells whether a checkpoint of a session is being taken.
-    fn is_busy(&self, session: SessionId) -> bool {
-        let hands = self.hands();
-        hands
-            .values()
-            .any(|hand| hand.session == session && hand.busy)
     }
 
     /// Tells whether a hand may be let go for lying unused: no call runs in it, and what it did is in
@@ -246,7 +240,7 @@ pub(crate) async fn watch(inner: Arc<Inner>) {
     }
 }
 
-/// Takes one, unless the kernel closes meanwhile; then nothing is left but a blob that is swept.
+/// Takes one, unless the kernel closes meanwhile; then nothing is left but a loose blob.
 async fn attempt(inner: Arc<Inner>, due: Due) {
     let (session, incarnation) = (due.session, due.incarnation);
     let began = Instant::now();

@@ -146,7 +146,7 @@ impl Kernel {
         let outcome = join(self.0.append(session, Proposal::Archive(by), None, None)).await?;
         self.0.publish_of(&outcome.state).await;
         self.0.hands.forget(&outcome.state).await;
-        checkpoint::remove_all(&self.0, session).await;
+        checkpoint::remove(&self.0, &outcome.state).await;
         self.view(&outcome.state)
     }
 

@@ -1,17 +1,17 @@
 //! Wakes threads that have work and no brain, and tidies what lies around.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use outlast_protocol::{
     Micros,
     event::{Body as _, ErrorKind, RetryStatus, SessionError},
-    id::SessionId,
+    id::{IncarnationId, SessionId},
 };
 use outlast_session::{Claim, Failure, Proposal, State, Step, Then, Thread};
 use outlast_store::{ReadError, Ready};
 use tokio::time::sleep;
 
-use crate::{files, kernel::Inner, lease::Lease, metric_definitions as metrics};
+use crate::{checkpoint, files, kernel::Inner, lease::Lease, metric_definitions as metrics};
 
 /// How often the store is asked even if nobody said that there is work.
 const POLL: Duration = Duration::from_secs(1);
@@ -200,17 +200,21 @@ async fn sweep(inner: &Inner) {
 
 /// Looks through what is on this node: hands that live are noted, and what no session names goes.
 ///
-/// Listed first: whatever is there was named before.
-async fn survey(inner: &Inner) {
+/// Listed first: whatever is there was named before. Returns what is named, and by whom.
+async fn survey(inner: &Inner) -> HashMap<IncarnationId, SessionId> {
     let mut listed = inner.hands.list().await;
     inner.hands.notice(&listed).await;
     match inner.store.named(&listed).await {
         Ok(named) => {
-            let named: HashSet<_> = named.into_iter().collect();
-            listed.retain(|incarnation| !named.contains(incarnation));
+            let named: HashMap<_, _> = named.into_iter().collect();
+            listed.retain(|incarnation| !named.contains_key(incarnation));
             inner.hands.bury(listed).await;
+            named
         }
-        Err(fault) => tracing::warn!(%fault, "cannot look for hands that nobody names: {fault}"),
+        Err(fault) => {
+            tracing::warn!(%fault, "cannot look for hands that nobody names: {fault}");
+            HashMap::new()
+        }
     }
 }
 
@@ -218,9 +222,13 @@ async fn survey(inner: &Inner) {
 pub(crate) async fn tidy(inner: Arc<Inner>) {
     for round in 0_u32.. {
         if round % SURVEY == 0 {
-            tokio::select! {
-                () = survey(&inner) => {}
+            let named = tokio::select! {
+                named = survey(&inner) => named,
                 () = inner.closing.cancelled() => return,
+            };
+            // What the processes before this one left; this one knows what it did itself.
+            if round == 0 {
+                inner.tasks.spawn(checkpoint::notice(inner.clone(), named));
             }
         }
         tokio::select! {

@@ -21,7 +21,7 @@ use outlast_protocol::{
     file::{File, Scope},
     id::FileId,
 };
-use outlast_store::{FilePage, FileQuery, ReadError, Receipt, StoredFile, WriteError};
+use outlast_store::{Blob, FilePage, FileQuery, ReadError, Receipt, StoredFile, WriteError};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{Kernel, error, kernel::Inner};
@@ -40,16 +40,17 @@ const CHUNK: usize = 100;
 #[derive(Debug)]
 pub struct Received {
     loose: Loose,
+    blob: FileId,
     /// How many they are.
     pub bytes: u64,
     /// BLAKE3 of them.
     pub digest: [u8; 32],
 }
 
-/// A blob that no file names.
-struct Loose {
+/// A blob that nothing names; dropped, it goes.
+pub(crate) struct Loose {
     inner: Arc<Inner>,
-    blob: FileId,
+    blob: Blob,
     named: bool,
 }
 
@@ -64,25 +65,30 @@ impl Drop for Loose {
         if self.named {
             return;
         }
-        let (inner, blob) = (self.inner.clone(), self.blob);
+        let (inner, blob) = (self.inner.clone(), self.blob.clone());
         self.inner.tasks.spawn(async move {
             // The note that it was begun stays if this fails, and the next process clears up.
             if let Err(fault) = inner.store.drop_blob(blob).await {
-                tracing::debug!(%fault, "a blob without a file was left behind: {fault}");
+                tracing::debug!(%fault, "a blob without a name was left behind: {fault}");
             }
         });
     }
 }
 
 impl Loose {
-    async fn begin(inner: &Arc<Inner>) -> Result<Self, WriteError> {
-        let blob = FileId::mint(inner.clock.now(), &*inner.entropy);
-        inner.store.begin_blob(blob, inner.process).await?;
+    /// Notes a blob before its first byte is written.
+    pub(crate) async fn begin(inner: &Arc<Inner>, blob: Blob) -> Result<Self, WriteError> {
+        inner.store.begin_blob(blob.clone(), inner.process).await?;
         Ok(Self {
             inner: inner.clone(),
             blob,
             named: false,
         })
+    }
+
+    /// Notes that it is named by now, and stays.
+    pub(crate) fn named(mut self) {
+        self.named = true;
     }
 }
 
@@ -134,20 +140,22 @@ impl Kernel {
     ///
     /// If they cannot be written, or the reader fails; nothing stays then.
     pub async fn receive(&self, content: Reader) -> Result<Received, Problem> {
-        let begun = Loose::begin(&self.0).await;
+        let blob = FileId::mint(self.0.clock.now(), &*self.0.entropy);
+        let begun = Loose::begin(&self.0, blob.into()).await;
         let loose = begun.map_err(|fault| error::write(&fault))?;
         let hasher: Arc<Mutex<blake3::Hasher>> = Arc::default();
         let content = Hashed {
             content,
             hasher: hasher.clone(),
         };
-        let key = key(loose.blob);
+        let key = key(blob);
         let stored = self.0.blobs.put_from(&key, Box::pin(content)).await;
         let bytes = stored.map_err(|fault| unavailable(&fault))?;
         let hasher = hasher.lock().unwrap_or_else(PoisonError::into_inner);
         let digest = hasher.finalize().into();
         Ok(Received {
             loose,
+            blob,
             bytes,
             digest,
         })
@@ -162,7 +170,7 @@ impl Kernel {
     ) -> StoredFile {
         let now = self.now();
         StoredFile {
-            id: received.loose.blob,
+            id: received.blob,
             created_at: now,
             name,
             mime_type,
@@ -172,20 +180,20 @@ impl Kernel {
             scope: None,
             mounted: false,
             output: None,
-            blob: Some(received.loose.blob),
+            blob: Some(received.blob),
         }
     }
 
     /// Makes received bytes a file.
     pub async fn keep(
         &self,
-        mut received: Received,
+        received: Received,
         file: StoredFile,
         receipt: Option<Receipt>,
     ) -> Result<(), Problem> {
         let kept = self.0.store.insert_file(file, receipt).await;
         kept.map_err(|fault| error::write(&fault))?;
-        received.loose.named = true;
+        received.loose.named();
         Ok(())
     }
 
@@ -249,7 +257,7 @@ fn unavailable(fault: &outlast_blobs::Error) -> Problem {
     )
 }
 
-/// Ends files whose time is over, and removes blobs that no file names.
+/// Ends files whose time is over, and removes blobs that nothing names.
 pub(crate) async fn tidy(inner: &Inner) {
     let now = inner.clock.now();
     let remembered = i64::try_from(REMEMBERED.as_micros()).unwrap_or(i64::MAX);
@@ -258,11 +266,7 @@ pub(crate) async fn tidy(inner: &Inner) {
     while let Ok(loose) = inner.store.loose_blobs(CHUNK).await {
         let full = loose.len() == CHUNK;
         for blob in loose {
-            if let Err(fault) = inner.blobs.delete(&key(blob)).await {
-                tracing::warn!(%fault, "a blob cannot be removed yet: {fault}");
-                return;
-            }
-            if inner.store.forget_blob(blob).await.is_err() {
+            if !remove(inner, blob).await {
                 return;
             }
         }
@@ -270,4 +274,20 @@ pub(crate) async fn tidy(inner: &Inner) {
             return;
         }
     }
+}
+
+/// Removes a loose blob; tells whether that was done.
+pub(crate) async fn remove(inner: &Inner, blob: Blob) -> bool {
+    let key = match &blob {
+        Blob::File(file) => Ok(key(*file)),
+        Blob::Checkpoint { key, .. } => Key::new(key.as_str()),
+    };
+    // What is no key names nothing that could be there.
+    if let Ok(key) = key
+        && let Err(fault) = inner.blobs.delete(&key).await
+    {
+        tracing::warn!(%fault, "a blob cannot be removed yet: {fault}");
+        return false;
+    }
+    inner.store.forget_blob(blob).await.is_ok()
 }

@@ -152,7 +152,6 @@ impl Kernel {
         inner.tasks.spawn(dispatch::wake(inner.clone()));
         inner.tasks.spawn(dispatch::tidy(inner.clone()));
         inner.tasks.spawn(checkpoint::watch(inner.clone()));
-        inner.tasks.spawn(checkpoint::sweep(inner.clone()));
         Ok((Self(inner), Claims::new(receiver)))
     }
 

@@ -8,6 +8,7 @@
 )]
 
 mod brains;
+mod checkpoints;
 mod crowd;
 mod endings;
 mod files;
@@ -43,6 +44,7 @@ where
     resources::run(&world).await;
     endings::run(&world).await;
     files::run(&world).await;
+    checkpoints::run(&world).await;
     waking::run(&world).await;
     processes::run(&world).await;
     crowd::run(&world).await;

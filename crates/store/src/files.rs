@@ -9,7 +9,7 @@ use outlast_protocol::{
 };
 use outlast_session::body::Mounted;
 
-use crate::{Order, ReadError, Receipt, WriteError};
+use crate::{Blob, Order, ReadError, Receipt, WriteError};
 
 /// Files. Their bytes are blobs that a [`FileId`] names, and several files may share one.
 ///
@@ -17,13 +17,16 @@ use crate::{Order, ReadError, Receipt, WriteError};
 /// that named it is gone; loose blobs of nobody who lives are there to be removed. Files that are
 /// mounted in a session are copied and removed by the append that mounts or unmounts them, and all
 /// files of a session go with the append that deletes it.
+///
+/// Checkpoints are noted in the same way: the append that names one ends its note and loosens the one
+/// before, and the append that archives or deletes a session loosens its last one.
 #[async_trait]
 pub trait Files: Debug + Send + Sync {
     /// Notes that a process is about to write a blob.
-    async fn begin_blob(&self, blob: FileId, by: ProcessId) -> Result<(), WriteError>;
+    async fn begin_blob(&self, blob: Blob, by: ProcessId) -> Result<(), WriteError>;
 
-    /// Notes that nobody will name a blob that was begun.
-    async fn drop_blob(&self, blob: FileId) -> Result<(), WriteError>;
+    /// Notes that nobody will name a blob that was begun. One that is named by now stays.
+    async fn drop_blob(&self, blob: Blob) -> Result<(), WriteError>;
 
     /// Stores a new file, with the receipt of its request in the same transaction.
     async fn insert_file(
@@ -56,10 +59,10 @@ pub trait Files: Debug + Send + Sync {
     async fn expire_files(&self, now: Micros, forgotten: Micros) -> Result<usize, WriteError>;
 
     /// Lists some loose blobs that no living process is about to name.
-    async fn loose_blobs(&self, limit: usize) -> Result<Vec<FileId>, ReadError>;
+    async fn loose_blobs(&self, limit: usize) -> Result<Vec<Blob>, ReadError>;
 
     /// Forgets a loose blob that was removed.
-    async fn forget_blob(&self, blob: FileId) -> Result<(), WriteError>;
+    async fn forget_blob(&self, blob: Blob) -> Result<(), WriteError>;
 }
 
 /// A file as it is stored.

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blob;
 mod bodies;
 pub mod conformance;
 mod deciding;
@@ -26,6 +27,7 @@ mod verify;
 mod waiting;
 mod watches;
 
+pub use blob::Blob;
 pub use files::{FilePage, FileQuery, Files, Output, StoredFile};
 pub use ids::Minter;
 pub use lock::LockError;

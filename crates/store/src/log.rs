@@ -52,10 +52,13 @@ pub trait Log: Debug + Send + Sync {
     /// Returns the earliest moment after `now` from which a thread wants a brain.
     async fn next_ready(&self, now: Micros) -> Result<Option<Micros>, ReadError>;
 
-    /// Returns those incarnations that a session names which can still go on.
+    /// Returns those incarnations that a session names which can still go on, with that session.
     ///
     /// An incarnation is named before it is made: one that is there and not among these is nobody's.
-    async fn named(&self, hands: &[IncarnationId]) -> Result<Vec<IncarnationId>, ReadError>;
+    async fn named(
+        &self,
+        hands: &[IncarnationId],
+    ) -> Result<Vec<(IncarnationId, SessionId)>, ReadError>;
 
     /// Keeps a context snapshot; it can be dropped at any time and made again from the log.
     async fn save_snapshot(&self, snapshot: Snapshot) -> Result<(), ReadError>;

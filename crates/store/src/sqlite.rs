@@ -9,6 +9,7 @@ mod job;
 mod listing;
 mod load;
 mod log;
+mod loose;
 mod named;
 mod processes;
 mod purge;

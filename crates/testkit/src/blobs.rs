@@ -2,13 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use outlast_blobs::{Blobs, Error, Key, Reader};
-use tokio::io::AsyncReadExt as _;
+use tokio::{io::AsyncReadExt as _, sync::Semaphore};
 
 /// Keeps blobs for as long as it lives; fails while it is told to.
 #[derive(Debug, Default)]
@@ -20,6 +20,8 @@ pub struct Memory {
 struct Inner {
     kept: BTreeMap<Key, Bytes>,
     failing: bool,
+    gate: Option<Arc<Semaphore>>,
+    listed: usize,
 }
 
 impl Memory {
@@ -30,6 +32,23 @@ impl Memory {
     /// Makes every call fail, or lets them succeed again.
     pub fn fail(&self, failing: bool) {
         self.lock().failing = failing;
+    }
+
+    /// Has streams that are stored from now on be answered only once the gate is closed.
+    pub fn hold(&self) -> Arc<Semaphore> {
+        let gate = Arc::new(Semaphore::new(0));
+        self.lock().gate = Some(gate.clone());
+        gate
+    }
+
+    /// Has streams that are stored from now on be answered at once.
+    pub fn hold_no_more(&self) {
+        self.lock().gate = None;
+    }
+
+    /// Returns how often keys were listed.
+    pub fn listed(&self) -> usize {
+        self.lock().listed
     }
 
     /// Returns all keys.
@@ -66,6 +85,11 @@ impl Blobs for Memory {
         })?;
         let length = bytes.len() as u64;
         self.put(key, bytes.into()).await?;
+        let gate = self.lock().gate.clone();
+        if let Some(gate) = gate {
+            // It has no permits: this returns when it is closed.
+            drop(gate.acquire().await);
+        }
         Ok(length)
     }
 
@@ -98,7 +122,8 @@ impl Blobs for Memory {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Key>, Error> {
-        let inner = self.work(prefix)?;
+        let mut inner = self.work(prefix)?;
+        inner.listed += 1;
         let later = inner
             .kept
             .keys()

@@ -15,9 +15,9 @@ use outlast_protocol::{
 };
 use outlast_session::{Record, State};
 use outlast_store::{
-    ApiKey, Append, AppendError, FilePage, FileQuery, Files, Listing, Log, Pending, Process, Pulse,
-    ReadError, Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery, Resources,
-    SessionQuery, Slice, Snapshot, StoredFile, WriteError,
+    ApiKey, Append, AppendError, Blob, FilePage, FileQuery, Files, Listing, Log, Pending, Process,
+    Pulse, ReadError, Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
+    Resources, SessionQuery, Slice, Snapshot, StoredFile, WriteError,
 };
 use tokio::sync::watch;
 
@@ -153,7 +153,10 @@ impl<S: Log> Log for Faulty<S> {
         self.inner.next_ready(now).await
     }
 
-    async fn named(&self, hands: &[IncarnationId]) -> Result<Vec<IncarnationId>, ReadError> {
+    async fn named(
+        &self,
+        hands: &[IncarnationId],
+    ) -> Result<Vec<(IncarnationId, SessionId)>, ReadError> {
         self.inner.named(hands).await
     }
 
@@ -267,11 +270,11 @@ impl<S: Resources> Resources for Faulty<S> {
 
 #[async_trait]
 impl<S: Files> Files for Faulty<S> {
-    async fn begin_blob(&self, blob: FileId, by: ProcessId) -> Result<(), WriteError> {
+    async fn begin_blob(&self, blob: Blob, by: ProcessId) -> Result<(), WriteError> {
         self.inner.begin_blob(blob, by).await
     }
 
-    async fn drop_blob(&self, blob: FileId) -> Result<(), WriteError> {
+    async fn drop_blob(&self, blob: Blob) -> Result<(), WriteError> {
         self.inner.drop_blob(blob).await
     }
 
@@ -307,11 +310,11 @@ impl<S: Files> Files for Faulty<S> {
         self.inner.expire_files(now, forgotten).await
     }
 
-    async fn loose_blobs(&self, limit: usize) -> Result<Vec<FileId>, ReadError> {
+    async fn loose_blobs(&self, limit: usize) -> Result<Vec<Blob>, ReadError> {
         self.inner.loose_blobs(limit).await
     }
 
-    async fn forget_blob(&self, blob: FileId) -> Result<(), WriteError> {
+    async fn forget_blob(&self, blob: Blob) -> Result<(), WriteError> {
         self.inner.forget_blob(blob).await
     }
 }

@@ -17,7 +17,7 @@ use outlast_protocol::{
     seam::{Clock, Entropy},
 };
 use outlast_session::{Record, Rules, State};
-use outlast_store::{ApiKey, Process, Receipt, Resource, ResourceKind, Snapshot, StoredFile};
+use outlast_store::{ApiKey, Blob, Process, Receipt, Resource, ResourceKind, Snapshot, StoredFile};
 use tokio::sync::watch;
 
 /// Logs and resources in memory.
@@ -45,7 +45,7 @@ struct Inner {
     receipts: HashMap<[u8; 32], Receipt>,
     processes: HashMap<ProcessId, Process>,
     files: BTreeMap<FileId, StoredFile>,
-    loose: BTreeMap<FileId, Option<ProcessId>>,
+    loose: BTreeMap<Blob, Option<ProcessId>>,
 }
 
 #[derive(Debug)]

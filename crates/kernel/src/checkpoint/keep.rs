@@ -1,27 +1,25 @@
-//! From a hand to a blob that the log names; what the log does not name goes.
+//! From a hand to a blob that the log names.
+//!
+//! A blob is noted as loose before its first byte is written, and the append that names it ends the
+//! note: what a crash leaves between the two is removed by the next process.
 
 use std::{io, sync::Arc};
 
-use outlast_blobs::Key;
+use outlast_blobs::{BadKey, Key};
 use outlast_hands::files::{Packed, Sum};
-use outlast_protocol::id::{IncarnationId, SessionId};
+use outlast_protocol::{
+    Micros,
+    id::{IncarnationId, SessionId},
+};
 use outlast_session::{Proposal, State, Status, body};
-use outlast_store::ReadError;
+use outlast_store::{Blob, ReadError, WriteError};
 
 use super::{Due, Outcome};
-use crate::{kernel::Inner, lease::joined};
-
-/// Keys that are listed at once.
-const PAGE: usize = 500;
-
-/// What stands between session and checkpoint in a key.
-const FOLDER: &str = "/checkpoints";
-
-/// Returns what the checkpoints of a session lie below.
-#[expect(clippy::expect_used, reason = "an id is a part of a key")]
-fn folder(session: SessionId) -> Key {
-    Key::new(format!("sessions/{session}{FOLDER}")).expect("an id is a part of a key")
-}
+use crate::{
+    files::{self, Loose},
+    kernel::Inner,
+    lease::joined,
+};
 
 /// Takes a checkpoint and has the log name it.
 pub(super) async fn take(inner: &Arc<Inner>, due: Due) -> Outcome {
@@ -55,12 +53,7 @@ pub(super) async fn take(inner: &Arc<Inner>, due: Due) -> Outcome {
     // Packed: calls go on while it is stored.
     let Due { alone, _slot, .. } = due;
     drop(alone);
-    let number = state.checkpoint.as_ref().map_or(0, number) + 1;
-    let key = match Key::new(format!("{}/{incarnation}-{number}", folder(session))) {
-        Ok(key) => key,
-        Err(fault) => return failed(incarnation, &fault, since),
-    };
-    match keep(inner, session, incarnation, &key, packed, at).await {
+    match keep(inner, session, incarnation, packed, at).await {
         Ok(outcome) => outcome,
         Err(fault) => failed(incarnation, &fault, since),
     }
@@ -70,6 +63,12 @@ pub(super) async fn take(inner: &Arc<Inner>, due: Due) -> Outcome {
 #[derive(Debug, thiserror::Error)]
 enum Fault {
     #[error(transparent)]
+    Key(#[from] BadKey),
+    #[error("its key is not that of a checkpoint")]
+    Name,
+    #[error(transparent)]
+    Note(#[from] WriteError),
+    #[error(transparent)]
     Blob(#[from] outlast_blobs::Error),
     #[error("{stored} bytes were stored of {packed}")]
     Short { stored: u64, packed: u64 },
@@ -77,24 +76,25 @@ enum Fault {
     Append(#[from] crate::LeaseError),
 }
 
-/// Stores a pack, has the log name it, and removes the ones before.
+/// Stores a pack, has the log name it, and removes the one before.
 async fn keep(
     inner: &Arc<Inner>,
     session: SessionId,
     incarnation: IncarnationId,
-    key: &Key,
     packed: Packed,
-    at: outlast_protocol::Micros,
+    at: Micros,
 ) -> Result<Outcome, Fault> {
-    let blobs = &inner.blobs;
+    let key = key(inner, session, incarnation)?;
+    let blob = Blob::checkpoint(key.as_str()).ok_or(Fault::Name)?;
+    let loose = Loose::begin(inner, blob.clone()).await?;
     let Packed { sum, content } = packed;
-    let stored = blobs.put_from(key, content).await?;
+    let stored = inner.blobs.put_from(&key, content).await?;
     if stored != sum.bytes {
-        blobs.delete(key).await?;
         let packed = sum.bytes;
         return Err(Fault::Short { stored, packed });
     }
     ::metrics::counter!(crate::metric_definitions::CHECKPOINT_BYTES).increment(stored);
+    let before = inner.store.head(session).await.ok();
     let new = body::Checkpointed {
         incarnation,
         blob: key.to_string(),
@@ -102,98 +102,40 @@ async fn keep(
         at,
     };
     let proposal = Proposal::Checkpoint(new);
-    // If this fails nobody knows whether the log names it; the next one has the same name then.
+    // If this fails nobody knows whether the log names it; the store keeps one that is named.
     let outcome = match joined(inner.append(session, proposal, None, None)).await {
         Ok(outcome) => outcome,
         // The session is gone.
-        Err(crate::LeaseError::Over(_)) => {
-            blobs.delete(key).await?;
-            return Ok(Outcome::Pointless);
-        }
+        Err(crate::LeaseError::Over(_)) => return Ok(Outcome::Pointless),
         Err(fault) => return Err(fault.into()),
     };
-    let named = outcome.state.checkpoint.as_ref();
-    if named.is_none_or(|named| named.blob != key.as_str()) {
-        blobs.delete(key).await?;
+    if Blob::needed_by(&outcome.state) != Some(blob) {
         return Ok(Outcome::Pointless);
     }
-    remove_older(inner, session, key).await?;
+    loose.named();
+    // At once, so that no session has two for long; if it fails the note of it stays.
+    if let Some(old) = before.as_deref().and_then(Blob::needed_by) {
+        files::remove(inner, old).await;
+    }
     Ok(Outcome::Taken)
 }
 
-/// Removes the checkpoints of a session that are no newer than the one under `key`, but for that.
-async fn remove_older(inner: &Inner, session: SessionId, key: &Key) -> Result<(), Fault> {
-    let blobs = &inner.blobs;
-    let newest = number_of(key.as_str());
-    for old in blobs.list(&folder(session), None, PAGE).await? {
-        if old != *key && number_of(old.as_str()) <= newest {
-            blobs.delete(&old).await?;
-        }
-    }
-    Ok(())
+/// Draws the key of a new checkpoint: no other one ever has it.
+fn key(inner: &Inner, session: SessionId, incarnation: IncarnationId) -> Result<Key, BadKey> {
+    let mut bytes = [0; 8];
+    inner.entropy.fill(&mut bytes);
+    let number = u64::from_be_bytes(bytes);
+    Key::new(format!(
+        "sessions/{session}/checkpoints/{incarnation}-{number:016x}"
+    ))
 }
 
-/// Removes every checkpoint of a session: it is over.
-pub(crate) async fn remove_all(inner: &Inner, session: SessionId) {
-    let prefix = folder(session);
-    // A failure leaves them to the session's purge.
-    while let Ok(PAGE) = inner.blobs.delete_prefix(&prefix, PAGE).await {}
-}
-
-/// Removes checkpoints that no log names: a crash came between blob and record. Once per start.
-pub(crate) async fn sweep(inner: Arc<Inner>) {
-    let gone = tokio::select! {
-        gone = unnamed(&inner) => gone,
-        () = inner.closing.cancelled() => return,
-    };
-    match gone {
-        Ok(0) => {}
-        Ok(gone) => tracing::info!(gone, "removed {gone} checkpoints that no log names"),
-        Err(fault) => tracing::warn!(%fault, "cannot look for checkpoints without a log: {fault}"),
-    }
-}
-
-async fn unnamed(inner: &Inner) -> Result<usize, outlast_blobs::Error> {
-    let blobs = &inner.blobs;
-    let Ok(prefix) = Key::new("sessions") else {
-        return Ok(0);
-    };
-    let (mut after, mut gone) = (None, 0);
-    loop {
-        let keys = blobs.list(&prefix, after.as_ref(), PAGE).await?;
-        for key in &keys {
-            if is_unnamed(inner, key).await {
-                blobs.delete(key).await?;
-                gone += 1;
-            }
-        }
-        match keys.into_iter().next_back() {
-            Some(last) => after = Some(last),
-            None => return Ok(gone),
-        }
-    }
-}
-
-/// Tells whether a key is that of a checkpoint which no log names and nobody is taking.
-async fn is_unnamed(inner: &Inner, key: &Key) -> bool {
-    let rest = key.as_str().strip_prefix("sessions/");
-    let Some((session, _)) = rest.and_then(|rest| rest.split_once(FOLDER)) else {
-        return false;
-    };
-    let Some(session) = SessionId::parse(session) else {
-        return false;
-    };
-    // Before the log is read: one that is taken from now on is not listed yet.
-    if inner.checkpoints.is_busy(session) {
-        return false;
-    }
-    match inner.store.head(session).await {
-        Ok(state) => {
-            let named = state.checkpoint.as_ref();
-            named.is_none_or(|named| named.blob != key.as_str())
-        }
-        Err(ReadError::NotFound(_)) => true,
-        Err(ReadError::Unreadable(_) | ReadError::Unavailable(_)) => false,
+/// Removes the checkpoint of a session that is over.
+pub(crate) async fn remove(inner: &Inner, over: &State) {
+    let last = over.checkpoint.as_ref();
+    if let Some(blob) = last.and_then(|last| Blob::checkpoint(&last.blob)) {
+        // The append that ended the session has loosened it: after a failure it goes later.
+        files::remove(inner, blob).await;
     }
 }
 
@@ -217,16 +159,6 @@ fn failed(
 ) -> Outcome {
     tracing::warn!(hand.id = %incarnation, "no checkpoint of `{incarnation}` for now: {fault}");
     Outcome::Failed { since }
-}
-
-/// Returns the number at the end of a checkpoint's name.
-fn number(known: &body::Checkpointed) -> u64 {
-    number_of(&known.blob)
-}
-
-fn number_of(key: &str) -> u64 {
-    let end = key.rsplit('-').next().and_then(|end| end.parse().ok());
-    end.unwrap_or(0)
 }
 
 /// Returns a sum as the log has it.

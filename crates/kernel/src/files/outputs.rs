@@ -131,10 +131,12 @@ impl Inner {
             return Err(too_large());
         }
         let content = self.hands.provisioner().output(hand, &output.path).await?;
-        let mut loose = Loose::begin(self).await.map_err(io::Error::other)?;
+        let blob = FileId::mint(self.clock.now(), &*self.entropy);
+        let begun = Loose::begin(self, blob.into()).await;
+        let loose = begun.map_err(io::Error::other)?;
         // It may grow while it is read.
         let content = Box::pin(content.take(most.saturating_add(1)));
-        let stored = self.blobs.put_from(&key(loose.blob), content).await;
+        let stored = self.blobs.put_from(&key(blob), content).await;
         let bytes = stored.map_err(io::Error::other)?;
         if bytes > most {
             return Err(too_large());
@@ -154,11 +156,13 @@ impl Inner {
                 path: output.path,
                 version: output.version,
             }),
-            blob: Some(loose.blob),
+            blob: Some(blob),
         };
         let published = self.store.publish_file(file).await;
         let published = published.map_err(io::Error::other)?;
-        loose.named = published.is_some();
+        if published.is_some() {
+            loose.named();
+        }
         Ok(())
     }
 }

@@ -20,7 +20,11 @@ pub(super) async fn run(world: &impl AsyncFn() -> World) {
 
 async fn hands_are_named_until_their_session_ends(world: &World) {
     let hand = || IncarnationId::mint(world.pass(std::time::Duration::ZERO), &*world.entropy);
-    let named = async |hands: &[IncarnationId]| world.store.named(hands).await.unwrap();
+    let whose = async |hands: &[IncarnationId]| world.store.named(hands).await.unwrap();
+    let named = async |hands: &[IncarnationId]| {
+        let found = whose(hands).await.into_iter();
+        found.map(|(hand, _)| hand).collect::<Vec<_>>()
+    };
     let mut sessions = Vec::new();
     for ending in [Proposal::Archive(world.key), Proposal::Delete(world.key)] {
         let brain = world.running().await;
@@ -48,7 +52,7 @@ async fn hands_are_named_until_their_session_ends(world: &World) {
         let all = [first, second, third, stranger];
         assert_eq!(named(&all).await, []);
         say(wanted(first, None, Vec::new())).await;
-        assert_eq!(named(&all).await, [first]);
+        assert_eq!(whose(&all).await, [(first, session)]);
         let lost = |incarnation| {
             let reason = "killed".to_owned();
             Fact::HandLost(HandLost {

@@ -13,7 +13,9 @@ use outlast_session::{
 };
 
 use super::fixture::World;
-use crate::{Append, AppendError, FileQuery, Order, Output, ReadError, StoredFile, WriteError};
+use crate::{
+    Append, AppendError, Blob, FileQuery, Order, Output, ReadError, StoredFile, WriteError,
+};
 
 pub(super) async fn run(world: &impl AsyncFn() -> World) {
     bytes_stay_as_long_as_a_file_names_them(&world().await).await;
@@ -48,13 +50,22 @@ fn file(world: &World) -> StoredFile {
 
 async fn stored(world: &World, file: StoredFile) -> StoredFile {
     let blob = file.blob.unwrap();
-    world.store.begin_blob(blob, world.process).await.unwrap();
+    world
+        .store
+        .begin_blob(blob.into(), world.process)
+        .await
+        .unwrap();
     world.store.insert_file(file.clone(), None).await.unwrap();
     file
 }
 
 async fn loose(world: &World) -> Vec<FileId> {
-    world.store.loose_blobs(10).await.unwrap()
+    let found = world.store.loose_blobs(10).await.unwrap();
+    let files = found.into_iter().map(|blob| match blob {
+        Blob::File(file) => file,
+        Blob::Checkpoint { key, .. } => panic!("not of a file: {key}"),
+    });
+    files.collect()
 }
 
 async fn gone(world: &World, id: FileId) {
@@ -76,11 +87,11 @@ async fn bytes_stay_as_long_as_a_file_names_them(world: &World) {
     assert!(matches!(again, WriteError::NotFound(_)), "{again}");
     assert_eq!(loose(world).await, []);
     // Whoever lost the answer of an insert may say that the blob is not needed.
-    world.store.drop_blob(one.id).await.unwrap();
+    world.store.drop_blob(one.id.into()).await.unwrap();
     assert_eq!(loose(world).await, []);
     world.store.remove_file(two.id).await.unwrap();
     assert_eq!(loose(world).await, [one.id]);
-    world.store.forget_blob(one.id).await.unwrap();
+    world.store.forget_blob(one.id.into()).await.unwrap();
     assert_eq!(loose(world).await, []);
 }
 
@@ -216,7 +227,11 @@ fn output(world: &World, session: SessionId, version: &str) -> StoredFile {
 
 async fn published(world: &World, new: &StoredFile) -> Option<FileId> {
     let blob = new.blob.unwrap();
-    world.store.begin_blob(blob, world.process).await.unwrap();
+    world
+        .store
+        .begin_blob(blob.into(), world.process)
+        .await
+        .unwrap();
     world.store.publish_file(new.clone()).await.unwrap()
 }
 
@@ -377,13 +392,17 @@ async fn a_source_must_be_there(world: &World) {
 
 async fn blobs_of_the_living_are_not_loose(world: &World) {
     let (begun, dropped) = (id(world), id(world));
-    world.store.begin_blob(begun, world.process).await.unwrap();
     world
         .store
-        .begin_blob(dropped, world.process)
+        .begin_blob(begun.into(), world.process)
         .await
         .unwrap();
-    world.store.drop_blob(dropped).await.unwrap();
+    world
+        .store
+        .begin_blob(dropped.into(), world.process)
+        .await
+        .unwrap();
+    world.store.drop_blob(dropped.into()).await.unwrap();
     assert_eq!(loose(world).await, [dropped]);
     // The next process declares this one dead.
     let next = world.process();

@@ -9,7 +9,7 @@ use outlast_protocol::id::SessionId;
 use outlast_session::{Answer, Decision, Record, Refusal, State};
 use rusqlite::Connection;
 
-use super::{Room, fault::Fault, files, insert, load, named, receipts};
+use super::{Room, fault::Fault, files, insert, load, loose, named, receipts};
 use crate::{
     Append, AppendError, Minter, Outcome, deciding,
     heads::Head,
@@ -139,6 +139,7 @@ impl Pass<'_> {
         if insert::config(self.transaction, known, &after)? || state.deleted {
             files::mounts(self.transaction, known, &state)?;
         }
+        loose::checkpoints(self.transaction, known, &state)?;
         insert::threads(self.transaction, known, &after)?;
         named::keep(self.transaction, known, &after)?;
         let first = sealed

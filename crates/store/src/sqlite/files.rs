@@ -2,12 +2,12 @@
 
 use outlast_protocol::{
     Micros,
-    id::{FileId, ProcessId, ResourceId, SessionId},
+    id::{FileId, ResourceId, SessionId},
 };
 use outlast_session::{State, body::Mounted};
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
-use super::{fault::Fault, listing::Conditions, resources::Written};
+use super::{fault::Fault, listing::Conditions, loose, resources::Written};
 use crate::{
     FilePage, FileQuery, Order, Output, ReadError, Receipt, StoredFile, WriteError,
     sqlite::receipts,
@@ -41,32 +41,6 @@ fn read(row: &Row<'_>) -> Result<StoredFile, Fault> {
             .map(|(path, version)| Output { path, version }),
         blob: blob.as_deref().map(file_id).transpose()?,
     })
-}
-
-/// Notes a blob that is about to be written, or, by nobody, that is to be removed.
-pub(super) fn loosen(tx: &Connection, blob: FileId, by: Option<ProcessId>) -> Result<(), Fault> {
-    tx.prepare_cached("INSERT OR REPLACE INTO loose_blobs (blob, process) VALUES (?1, ?2)")?
-        .execute(params![blob.to_string(), by.map(|id| id.to_string())])?;
-    Ok(())
-}
-
-/// Forgets that a blob is loose.
-pub(super) fn forget(tx: &Connection, blob: FileId) -> Result<(), Fault> {
-    tx.prepare_cached("DELETE FROM loose_blobs WHERE blob = ?1")?
-        .execute([blob.to_string()])?;
-    Ok(())
-}
-
-/// Loosens a blob that no file names any more.
-pub(super) fn release(tx: &Connection, blob: Option<FileId>) -> Result<(), Fault> {
-    let Some(blob) = blob else { return Ok(()) };
-    let named = tx
-        .prepare_cached("SELECT 1 FROM files WHERE blob = ?1 LIMIT 1")?
-        .exists([blob.to_string()])?;
-    if named {
-        return Ok(());
-    }
-    loosen(tx, blob, None)
 }
 
 /// Stores a new file.
@@ -104,7 +78,7 @@ fn put(tx: &Connection, file: &StoredFile) -> Result<(), Fault> {
         file.blob.map(|id| id.to_string()),
     ])?;
     match file.blob {
-        Some(blob) => forget(tx, blob),
+        Some(blob) => loose::forget(tx, &blob.into()),
         None => Ok(()),
     }
 }
@@ -125,7 +99,7 @@ pub(super) fn publish(tx: &Connection, new: &StoredFile) -> Written<Option<FileI
         return Ok(Ok(Some(new.id)));
     };
     if old.blob.is_none() && old.output == new.output {
-        release(tx, new.blob)?;
+        loose::release(tx, new.blob)?;
         return Ok(Ok(None));
     }
     // One that was removed is not brought back: what is written there now is another file.
@@ -140,7 +114,7 @@ pub(super) fn publish(tx: &Connection, new: &StoredFile) -> Written<Option<FileI
     };
     put(tx, &next)?;
     if old.blob != new.blob {
-        release(tx, old.blob)?;
+        loose::release(tx, old.blob)?;
     }
     Ok(Ok(Some(next.id)))
 }
@@ -241,7 +215,7 @@ pub(super) fn remove(tx: &Connection, id: FileId) -> Written<()> {
     } else {
         delete(tx, id)?;
     }
-    release(tx, blob)?;
+    loose::release(tx, blob)?;
     Ok(Ok(()))
 }
 
@@ -266,23 +240,9 @@ pub(super) fn expire(tx: &Connection, now: Micros, forgotten: Micros) -> Written
         } else {
             put(tx, &StoredFile { blob: None, ..file })?;
         }
-        release(tx, blob)?;
+        loose::release(tx, blob)?;
     }
     Ok(Ok(count))
-}
-
-/// Lists loose blobs of nobody who lives.
-pub(super) fn loose(connection: &Connection, limit: usize) -> Result<Vec<FileId>, ReadError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT blob FROM loose_blobs WHERE process IS NULL \
-         OR process NOT IN (SELECT id FROM processes WHERE dead = 0) LIMIT ?1",
-    )?;
-    let mut rows = statement.query([bound(limit)])?;
-    let mut blobs = Vec::new();
-    while let Some(row) = rows.next()? {
-        blobs.push(file_id(&row.get::<_, String>(0)?)?);
-    }
-    Ok(blobs)
 }
 
 /// Tells which source of newly mounted files cannot be copied.
@@ -317,7 +277,7 @@ pub(super) fn mounts(tx: &Connection, before: Option<&State>, after: &State) -> 
     for old in known.iter().filter(|old| lacks(now, old.id)) {
         let copy = one(tx, "id = ?1", [old.file.to_string()])?;
         delete(tx, old.file)?;
-        release(tx, copy.and_then(|copy| copy.blob))?;
+        loose::release(tx, copy.and_then(|copy| copy.blob))?;
     }
     Ok(())
 }
@@ -343,7 +303,7 @@ fn drop_scope(tx: &Connection, session: SessionId) -> Result<(), Fault> {
     tx.prepare_cached("DELETE FROM files WHERE scope = ?1")?
         .execute([&scope])?;
     for blob in blobs {
-        release(tx, Some(blob))?;
+        loose::release(tx, Some(blob))?;
     }
     Ok(())
 }

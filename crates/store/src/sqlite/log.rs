@@ -121,7 +121,10 @@ impl Log for Sqlite {
         self.readers.read(move |tx| ready::next(tx, now)).await
     }
 
-    async fn named(&self, hands: &[IncarnationId]) -> Result<Vec<IncarnationId>, ReadError> {
+    async fn named(
+        &self,
+        hands: &[IncarnationId],
+    ) -> Result<Vec<(IncarnationId, SessionId)>, ReadError> {
         let hands = hands.to_owned();
         self.readers.read(move |tx| named::named(tx, &hands)).await
     }

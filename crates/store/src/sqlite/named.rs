@@ -1,11 +1,11 @@
 //! Which hands the sessions name.
 
-use outlast_protocol::id::IncarnationId;
+use outlast_protocol::id::{IncarnationId, SessionId};
 use outlast_session::State;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::Fault;
-use crate::{ReadError, heads::Head};
+use crate::{ReadError, heads::Head, stored::session_id};
 
 /// Keeps which hands a session names, where that changed.
 pub(super) fn keep(
@@ -30,16 +30,21 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// Returns those that a session names.
+/// Returns those that a session names, with that session.
 pub(super) fn named(
     connection: &Connection,
     hands: &[IncarnationId],
-) -> Result<Vec<IncarnationId>, ReadError> {
-    let mut statement = connection.prepare_cached("SELECT 1 FROM hands WHERE incarnation = ?1")?;
+) -> Result<Vec<(IncarnationId, SessionId)>, ReadError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT s.id FROM hands h JOIN sessions s ON s.no = h.session_no WHERE h.incarnation = ?1",
+    )?;
     let mut found = Vec::new();
     for hand in hands {
-        if statement.exists([hand.to_string()])? {
-            found.push(*hand);
+        let session = statement
+            .query_row([hand.to_string()], |row| row.get::<_, String>(0))
+            .optional()?;
+        if let Some(session) = session {
+            found.push((*hand, session_id(&session)?));
         }
     }
     Ok(found)

@@ -10,13 +10,13 @@ use rusqlite::Connection;
 use super::{
     Sqlite, files,
     job::Task,
-    processes, receipts,
+    loose, processes, receipts,
     resources::{self, Written},
     turned,
 };
 use crate::{
-    ApiKey, FilePage, FileQuery, Files, Process, Pulse, ReadError, Receipt, Resource, ResourceKind,
-    ResourcePage, ResourceQuery, Resources, StoredFile, WriteError, waiting::Turned,
+    ApiKey, Blob, FilePage, FileQuery, Files, Process, Pulse, ReadError, Receipt, Resource,
+    ResourceKind, ResourcePage, ResourceQuery, Resources, StoredFile, WriteError, waiting::Turned,
 };
 
 #[async_trait]
@@ -154,13 +154,13 @@ impl Resources for Sqlite {
 
 #[async_trait]
 impl Files for Sqlite {
-    async fn begin_blob(&self, blob: FileId, by: ProcessId) -> Result<(), WriteError> {
-        self.write(move |tx| files::loosen(tx, blob, Some(by)).map(Ok))
+    async fn begin_blob(&self, blob: Blob, by: ProcessId) -> Result<(), WriteError> {
+        self.write(move |tx| loose::note(tx, &blob, Some(by)).map(Ok))
             .await
     }
 
-    async fn drop_blob(&self, blob: FileId) -> Result<(), WriteError> {
-        self.write(move |tx| files::release(tx, Some(blob)).map(Ok))
+    async fn drop_blob(&self, blob: Blob) -> Result<(), WriteError> {
+        self.write(move |tx| loose::drop_blob(tx, &blob).map(Ok))
             .await
     }
 
@@ -201,12 +201,12 @@ impl Files for Sqlite {
             .await
     }
 
-    async fn loose_blobs(&self, limit: usize) -> Result<Vec<FileId>, ReadError> {
-        self.readers.read(move |tx| files::loose(tx, limit)).await
+    async fn loose_blobs(&self, limit: usize) -> Result<Vec<Blob>, ReadError> {
+        self.readers.read(move |tx| loose::list(tx, limit)).await
     }
 
-    async fn forget_blob(&self, blob: FileId) -> Result<(), WriteError> {
-        self.background(move |tx| files::forget(tx, blob).map(Ok))
+    async fn forget_blob(&self, blob: Blob) -> Result<(), WriteError> {
+        self.background(move |tx| loose::forget(tx, &blob).map(Ok))
             .await
     }
 }

@@ -165,6 +165,7 @@ impl Inner {
             .map_or(state.tail + 1, |record| record.position);
         let before = self.logs.get(&state.id).map(|log| log.state.clone());
         self.mounts(before.as_deref(), &state);
+        self.checkpoints(before.as_deref(), &state);
         let log = self.logs.entry(state.id).or_insert_with(|| Session {
             records: Vec::new(),
             state: state.clone(),

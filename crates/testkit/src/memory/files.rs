@@ -7,7 +7,7 @@ use outlast_protocol::{
 };
 use outlast_session::{State, body::Mounted};
 use outlast_store::{
-    FilePage, FileQuery, Files, Order, ReadError, Receipt, StoredFile, WriteError,
+    Blob, FilePage, FileQuery, Files, Order, ReadError, Receipt, StoredFile, WriteError,
 };
 
 use super::{Inner, Memory};
@@ -17,13 +17,13 @@ const CHUNK: usize = 500;
 
 #[async_trait]
 impl Files for Memory {
-    async fn begin_blob(&self, blob: FileId, by: ProcessId) -> Result<(), WriteError> {
+    async fn begin_blob(&self, blob: Blob, by: ProcessId) -> Result<(), WriteError> {
         self.lock().loose.insert(blob, Some(by));
         Ok(())
     }
 
-    async fn drop_blob(&self, blob: FileId) -> Result<(), WriteError> {
-        self.lock().release(Some(blob));
+    async fn drop_blob(&self, blob: Blob) -> Result<(), WriteError> {
+        self.lock().drop_blob(blob);
         Ok(())
     }
 
@@ -147,14 +147,14 @@ impl Files for Memory {
         Ok(ended.len())
     }
 
-    async fn loose_blobs(&self, limit: usize) -> Result<Vec<FileId>, ReadError> {
+    async fn loose_blobs(&self, limit: usize) -> Result<Vec<Blob>, ReadError> {
         let inner = self.lock();
         let dead = |by: &Option<ProcessId>| by.is_none_or(|by| !inner.lives(by));
         let loose = inner.loose.iter().filter(|(_, by)| dead(by));
-        Ok(loose.map(|(blob, _)| *blob).take(limit).collect())
+        Ok(loose.map(|(blob, _)| blob.clone()).take(limit).collect())
     }
 
-    async fn forget_blob(&self, blob: FileId) -> Result<(), WriteError> {
+    async fn forget_blob(&self, blob: Blob) -> Result<(), WriteError> {
         self.lock().loose.remove(&blob);
         Ok(())
     }
@@ -175,17 +175,43 @@ fn fits(file: &StoredFile, query: &FileQuery) -> bool {
 impl Inner {
     fn put_file(&mut self, file: StoredFile) {
         if let Some(blob) = file.blob {
-            self.loose.remove(&blob);
+            self.loose.remove(&blob.into());
         }
         self.files.insert(file.id, file);
     }
 
     /// Loosens a blob that no file names any more.
     fn release(&mut self, blob: Option<FileId>) {
-        if let Some(blob) = blob
-            && self.files.values().all(|file| file.blob != Some(blob))
-        {
+        if let Some(blob) = blob {
+            self.drop_blob(blob.into());
+        }
+    }
+
+    /// Loosens a blob that nothing names.
+    fn drop_blob(&mut self, blob: Blob) {
+        let named = match &blob {
+            Blob::File(id) => self.files.values().any(|file| file.blob == Some(*id)),
+            Blob::Checkpoint { session, .. } => {
+                let log = self.logs.get(session);
+                log.and_then(|log| Blob::needed_by(&log.state)).as_ref() == Some(&blob)
+            }
+        };
+        if !named {
             self.loose.insert(blob, None);
+        }
+    }
+
+    /// Ends the note of a checkpoint that a log has come to name, and loosens the one before.
+    pub(super) fn checkpoints(&mut self, before: Option<&State>, after: &State) {
+        let (old, new) = (before.and_then(Blob::needed_by), Blob::needed_by(after));
+        if old == new {
+            return;
+        }
+        if let Some(new) = new {
+            self.loose.remove(&new);
+        }
+        if let Some(old) = old {
+            self.loose.insert(old, None);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The contract of a log, in memory.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
 use outlast_protocol::{
@@ -91,15 +91,18 @@ impl Log for Memory {
         Ok(moments.filter(|at| *at > now).min())
     }
 
-    async fn named(&self, hands: &[IncarnationId]) -> Result<Vec<IncarnationId>, ReadError> {
+    async fn named(
+        &self,
+        hands: &[IncarnationId],
+    ) -> Result<Vec<(IncarnationId, SessionId)>, ReadError> {
         let inner = self.lock();
-        let all = inner.logs.values().flat_map(|log| log.state.named_hands());
-        let all: HashSet<_> = all.collect();
-        Ok(hands
-            .iter()
-            .copied()
-            .filter(|hand| all.contains(hand))
-            .collect())
+        let all = inner.logs.iter().flat_map(|(session, log)| {
+            let hands = log.state.named_hands().into_iter();
+            hands.map(|hand| (hand, *session))
+        });
+        let all: HashMap<_, _> = all.collect();
+        let named = |hand: &IncarnationId| Some((*hand, *all.get(hand)?));
+        Ok(hands.iter().filter_map(named).collect())
     }
 
     async fn save_snapshot(&self, snapshot: Snapshot) -> Result<(), ReadError> {

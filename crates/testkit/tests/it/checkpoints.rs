@@ -226,35 +226,116 @@ async fn a_long_turn_is_saved_between_its_calls_and_never_in_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_crash_left_without_a_record_is_swept_at_the_next_start() {
+async fn what_a_crash_left_without_a_record_goes_without_looking_for_it() {
     let (world, life, session) = world(USUAL).await;
     turn(&life, session).await;
     pass(15).await;
     let named = keys(&world);
+    // A body of the log.
     let body = Key::new(format!("sessions/{session}/00ff")).unwrap();
-    let incarnation = state(&life, session).await.hand.unwrap().incarnation;
-    let orphans = [
-        format!("sessions/{session}/checkpoints/{incarnation}-2"),
-        format!("sessions/{}/checkpoints/x-1", gone(&world)),
-    ];
-    for orphan in &orphans {
-        let key = Key::new(orphan.as_str()).unwrap();
-        world.blobs.put(&key, "half".into()).await.unwrap();
-    }
     world.blobs.put(&body, "{}".into()).await.unwrap();
+    // The process dies between blob and record.
+    let _never = world.blobs.hold();
+    turn(&life, session).await;
+    pass(15).await;
+    assert_eq!(keys(&world).len(), 3);
+    pass(30).await;
+    assert_eq!(keys(&world).len(), 3, "whoever stores it lives");
     drop(life);
+    world.blobs.hold_no_more();
+    let listed = world.blobs.listed();
     let life = world.start(None).await;
-    pass(5).await;
+    pass(6).await;
     let mut left = named;
     left.push(body.to_string());
     left.sort();
     assert_eq!(keys(&world), left);
+    assert_eq!(world.blobs.listed(), listed, "nothing is listed for it");
+    life.archive(session).await;
+    pass(1).await;
+    assert_eq!(keys(&world), [body.to_string()]);
     life.delete(session).await;
 }
 
-/// A session that no store knows.
-fn gone(world: &World) -> SessionId {
-    SessionId::mint(outlast_protocol::Micros(1), &*world.entropy)
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_server_left_unsaved_is_saved_without_being_used() {
+    let (world, life, session) = world(USUAL).await;
+    turn(&life, session).await;
+    pass(15).await;
+    let clean = world.session(&life).await;
+    turn(&life, clean).await;
+    pass(15).await;
+    let (saved, before) = (
+        recorded(&world, clean).await,
+        recorded(&world, session).await,
+    );
+    turn(&life, session).await;
+    drop(life);
+    let life = world.start(None).await;
+    pass(20).await;
+    assert_eq!(recorded(&world, session).await, before + 1);
+    let known = state(&life, session).await.checkpoint.clone().unwrap();
+    assert_eq!(known.sum.entries, 2);
+    assert_eq!(
+        recorded(&world, clean).await,
+        saved,
+        "nothing was done since"
+    );
+    pass(100).await;
+    drop(life);
+    let _life = world.start(None).await;
+    pass(20).await;
+    assert_eq!(
+        recorded(&world, session).await,
+        before + 1,
+        "nothing was done since"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_stored_for_nothing_goes() {
+    let (world, life, session) = world(USUAL).await;
+    turn(&life, session).await;
+    // The session ends while its pack is on the way to the blobs.
+    let gate = world.blobs.hold();
+    pass(15).await;
+    assert_eq!(keys(&world).len(), 1);
+    life.archive(session).await;
+    gate.close();
+    pass(15).await;
+    assert_eq!(recorded(&world, session).await, 0);
+    assert_eq!(keys(&world), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_larger_than_a_hand_may_be_stays_and_chat_goes_on() {
+    let (mut world, life, session) = world(USUAL).await;
+    turn(&life, session).await;
+    pass(15).await;
+    let known = state(&life, session).await.checkpoint.clone().unwrap();
+    world.hands.vanish();
+    drop(life);
+    world.limits.disk_bytes = 1;
+    let life = world.start(None).await;
+    for _ in 0..2 {
+        turn(&life, session).await;
+    }
+    let told = results(&world, session).await;
+    for told in &told[1..] {
+        assert!(
+            told.contains("no sandbox could be started") && told.contains("`hands.disk_mib`"),
+            "{told}"
+        );
+    }
+    assert_eq!(state(&life, session).await.checkpoint, Some(known.clone()));
+    assert_eq!(keys(&world), [known.blob.as_str()]);
+    drop(life);
+    // The operator raises the bound: the same life begins with the files.
+    world.limits.disk_bytes = 1 << 20;
+    let life = world.start(None).await;
+    turn(&life, session).await;
+    let told = results(&world, session).await;
+    assert!(told[3].contains(&known.at.to_string()), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -49,6 +49,7 @@ pub(crate) struct World {
     pub(crate) blobs: Arc<Blobs>,
     /// Never, unless a test says otherwise: timers make no log the same twice.
     pub(crate) schedule: Schedule,
+    pub(crate) limits: Limits,
     scripted: Arc<Scripted>,
     key: ApiKeyId,
     config: Config,
@@ -102,6 +103,7 @@ impl World {
             hands,
             blobs: Arc::default(),
             schedule: Schedule::NEVER,
+            limits: Limits::default(),
             scripted,
             key,
             config,
@@ -137,7 +139,7 @@ impl World {
             options: Options {
                 brains: 8,
                 attempts: 50,
-                limits: Limits::default(),
+                limits: self.limits,
                 require: Vec::new(),
                 images: outlast_hands::images::Images::new("/nowhere"),
                 hand_idle: Duration::from_secs(86_400),
@@ -216,6 +218,11 @@ impl Life {
             .send(self.key, session, &parsed(events), None)
             .await
             .unwrap();
+    }
+
+    /// Archives a session.
+    pub(crate) async fn archive(&self, session: SessionId) {
+        self.kernel.archive(self.key, session).await.unwrap();
     }
 
     /// Deletes a session.

@@ -1,0 +1,148 @@
+//! Checkpoints: whose blob is named, and whose is loose.
+
+use std::time::Duration;
+
+use outlast_protocol::id::{IncarnationId, SessionId};
+use outlast_session::{
+    Answer, Fact, Failure, Proposal, Step, Then,
+    body::{Checkpointed, HandWanted, Sum},
+    json,
+};
+
+use serde_json::json;
+
+use super::fixture::{Brain, World};
+use crate::Blob;
+
+pub(super) async fn run(world: &impl AsyncFn() -> World) {
+    one_is_loose_until_a_log_names_it_and_after_the_next(&world().await).await;
+    one_that_is_not_named_goes_and_one_that_is_stays(&world().await).await;
+    the_end_of_a_session_loosens_its_last_one(&world().await).await;
+    one_of_a_dead_process_is_loose(&world().await).await;
+}
+
+/// A session with a hand.
+async fn with_hand(world: &World) -> (Brain<'_>, IncarnationId) {
+    let brain = world.running().await;
+    let incarnation = IncarnationId::mint(world.clock.now(), &*world.entropy);
+    let wanted = HandWanted {
+        name: "default".to_owned(),
+        incarnation,
+        predecessor: None,
+        forgotten: Vec::new(),
+        loss: None,
+    };
+    let proposal = Proposal::Keyed {
+        thread: 0,
+        epoch: brain.epoch,
+        key: world.event(),
+        fact: Fact::HandWanted(wanted),
+    };
+    let made = world.propose(brain.session, proposal).await.unwrap();
+    assert_eq!(made.answer, Answer::Appended);
+    (brain, incarnation)
+}
+
+/// Notes the blob of a checkpoint.
+async fn begun(world: &World, session: SessionId, number: u32) -> Blob {
+    let blob = Blob::checkpoint(&format!("sessions/{session}/checkpoints/x-{number}")).unwrap();
+    let noted = world.store.begin_blob(blob.clone(), world.process);
+    noted.await.unwrap();
+    blob
+}
+
+/// Has the log name a checkpoint.
+async fn name(world: &World, session: SessionId, of: IncarnationId, blob: &Blob) -> Answer {
+    world.pass(Duration::from_secs(1));
+    let new = Checkpointed {
+        incarnation: of,
+        blob: blob.to_string(),
+        sum: Sum {
+            entries: 1,
+            bytes: 2,
+            digest: "ab".to_owned(),
+        },
+        at: world.clock.now(),
+    };
+    let proposal = Proposal::Checkpoint(new);
+    world.propose(session, proposal).await.unwrap().answer
+}
+
+async fn loose(world: &World) -> Vec<Blob> {
+    world.store.loose_blobs(10).await.unwrap()
+}
+
+/// Asserts that this blob alone is loose, and forgets it.
+async fn only(world: &World, blob: Blob) {
+    assert_eq!(loose(world).await, std::slice::from_ref(&blob));
+    world.store.forget_blob(blob).await.unwrap();
+    assert_eq!(loose(world).await, []);
+}
+
+async fn one_is_loose_until_a_log_names_it_and_after_the_next(world: &World) {
+    let (brain, hand) = with_hand(world).await;
+    let session = brain.session;
+    let first = begun(world, session, 1).await;
+    assert_eq!(loose(world).await, [], "whoever writes it lives");
+    assert_eq!(name(world, session, hand, &first).await, Answer::Appended);
+    assert_eq!(loose(world).await, []);
+    let second = begun(world, session, 2).await;
+    assert_eq!(name(world, session, hand, &second).await, Answer::Appended);
+    only(world, first).await;
+    // An append about something else changes nothing.
+    world.send(session, "go on").await;
+    assert_eq!(loose(world).await, []);
+}
+
+async fn one_that_is_not_named_goes_and_one_that_is_stays(world: &World) {
+    let (brain, hand) = with_hand(world).await;
+    let session = brain.session;
+    let other = IncarnationId::mint(world.clock.now(), &*world.entropy);
+    let first = begun(world, session, 1).await;
+    assert_eq!(
+        name(world, session, other, &first).await,
+        Answer::Nothing,
+        "not of the newest hand"
+    );
+    assert_eq!(loose(world).await, []);
+    world.store.drop_blob(first.clone()).await.unwrap();
+    only(world, first).await;
+    let second = begun(world, session, 2).await;
+    name(world, session, hand, &second).await;
+    // Whoever lost the answer of the append may say that the blob is not needed.
+    world.store.drop_blob(second).await.unwrap();
+    assert_eq!(loose(world).await, []);
+}
+
+async fn the_end_of_a_session_loosens_its_last_one(world: &World) {
+    for proposal in [Proposal::Archive(world.key), Proposal::Delete(world.key)] {
+        let (mut brain, hand) = with_hand(world).await;
+        let session = brain.session;
+        let blob = begun(world, session, 1).await;
+        name(world, session, hand, &blob).await;
+        let failure = Failure {
+            error: json(&json!({ "error": { "type": "unknown_error" } })),
+            then: Then::Exhausted,
+        };
+        brain.say(Step::Fail(failure)).await.unwrap();
+        world.propose(session, proposal).await.unwrap();
+        only(world, blob).await;
+        // One that was on its way meanwhile.
+        let late = begun(world, session, 2).await;
+        world.store.drop_blob(late.clone()).await.unwrap();
+        only(world, late).await;
+    }
+}
+
+async fn one_of_a_dead_process_is_loose(world: &World) {
+    let (brain, hand) = with_hand(world).await;
+    let session = brain.session;
+    let (named, left) = (
+        begun(world, session, 1).await,
+        begun(world, session, 2).await,
+    );
+    name(world, session, hand, &named).await;
+    let next = world.process();
+    world.store.register(next, world.clock.now()).await.unwrap();
+    assert_eq!(loose(world).await, [left]);
+}
