@@ -107,6 +107,14 @@ impl Ids {
         }
     }
 
+    /// Returns the host's uid and gid behind these of the inside.
+    pub const fn behind(&self, uid: u32, gid: u32) -> (u32, u32) {
+        match self.owners(uid, gid) {
+            Some(owners) => owners,
+            None => (self.init_uid, self.init_gid),
+        }
+    }
+
     /// Returns the host's uid and gid for a file that has these inside; `None` where all files are
     /// this user's anyway.
     pub const fn owners(&self, uid: u32, gid: u32) -> Option<(u32, u32)> {

@@ -3,8 +3,10 @@
 //! The stream is a tar archive in the POSIX form behind zstd, which the usual tools read. Owners are
 //! those that the sandbox sees, so that a pack fits any host. What the overlay notes about a folder
 //! or a file that was removed from below goes with it; what it notes for one mount alone does not.
-//! Sockets are left out: whoever listened on them is gone.
+//! Sockets are left out: whoever listened on them is gone. Of extended attributes `user.*` and POSIX
+//! access control lists go with it, the ids in lists as the sandbox sees them.
 
+mod acl;
 mod attributes;
 mod entry;
 mod header;

@@ -16,7 +16,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::entry::Attributes;
+use super::{
+    acl::{self, Way},
+    broken,
+    entry::Attributes,
+};
 
 /// Begins what the overlay notes, under the one name or the other.
 const OVERLAY: [&[u8]; 2] = [b"user.overlay.", b"trusted.overlay."];
@@ -27,11 +31,13 @@ const OVERLAY: [&[u8]; 2] = [b"user.overlay.", b"trusted.overlay."];
 const NOTES: [&[u8]; 4] = [b"opaque", b"redirect", b"whiteout", b"overlay."];
 
 /// Tells whether an extended attribute goes with the layer.
+///
+/// Capabilities of files do not: nothing of a layer is ever mounted so that they would count.
 fn is_kept(name: &[u8]) -> bool {
     let note = OVERLAY.iter().find_map(|prefix| name.strip_prefix(*prefix));
     match note {
         Some(note) => NOTES.iter().any(|kept| note.starts_with(kept)),
-        None => name.starts_with(b"user."),
+        None => name.starts_with(b"user.") || acl::is_list(name),
     }
 }
 
@@ -51,7 +57,7 @@ pub(super) fn of(stat: &Stat, ids: &Ids) -> Attributes {
 }
 
 /// Reads the extended attributes of an open file or folder.
-pub(super) fn extended(file: BorrowedFd<'_>) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+pub(super) fn extended(file: BorrowedFd<'_>, ids: &Ids) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let names = match sized(|| flistxattr_query(file), |list| flistxattr(file, list)) {
         // A file system without them.
         Err(Errno::NOTSUP) => return Ok(Vec::new()),
@@ -65,6 +71,12 @@ pub(super) fn extended(file: BorrowedFd<'_>) -> io::Result<Vec<(Vec<u8>, Vec<u8>
             || fgetxattr_query(file, name_of),
             |value| fgetxattr(file, name_of, value),
         )?;
+        let value = if acl::is_list(name) {
+            let seen = acl::translate(&value, ids, Way::In);
+            seen.ok_or_else(|| broken("an access control list"))?
+        } else {
+            value
+        };
         found.push((name.to_owned(), value));
     }
     Ok(found)
@@ -96,6 +108,10 @@ pub(super) fn set(file: impl AsFd, attributes: &Attributes, ids: &Ids) -> io::Re
     let file = file.as_fd();
     // While its owner may still write to it.
     for (name, value) in &attributes.extended {
+        if acl::is_list(name) {
+            allow(file, name, value, ids)?;
+            continue;
+        }
         let name = CString::new(name.as_slice())?;
         fsetxattr(file, name.as_c_str(), value, XattrFlags::empty())?;
     }
@@ -105,6 +121,18 @@ pub(super) fn set(file: impl AsFd, attributes: &Attributes, ids: &Ids) -> io::Re
     // After the owner, whose change clears bits.
     fchmod(file, Mode::from_raw_mode(attributes.mode))?;
     Ok(futimens(file, &times(attributes))?)
+}
+
+/// Gives an access control list. A file system without them leaves the permissions, which the
+/// lists only refine, to those that the file has.
+fn allow(file: BorrowedFd<'_>, name: &[u8], list: &[u8], ids: &Ids) -> io::Result<()> {
+    let list = acl::translate(list, ids, Way::Out);
+    let list = list.ok_or_else(|| broken("an access control list"))?;
+    let name = CString::new(name)?;
+    match fsetxattr(file, name.as_c_str(), &list, XattrFlags::empty()) {
+        Err(Errno::NOTSUP) => Ok(()),
+        other => Ok(other?),
+    }
 }
 
 /// Gives what cannot be opened its attributes: a link, a pipe.

@@ -164,7 +164,7 @@ impl<W: Write> Packer<'_, W> {
     /// Packs a folder and what is in it.
     fn folder(&mut self, folder: BorrowedFd<'_>, stat: &Stat, depth: usize) -> io::Result<()> {
         let mut entry = self.entry(Kind::Folder, stat);
-        entry.attributes.extended = attributes::extended(folder)?;
+        entry.attributes.extended = attributes::extended(folder, self.ids)?;
         self.put(&entry, io::empty(), 0)?;
         for found in Dir::read_from(folder)? {
             let found = found?;
@@ -237,7 +237,7 @@ impl<W: Write> Packer<'_, W> {
     /// Packs a file.
     fn file(&mut self, mut file: File, stat: &Stat) -> io::Result<()> {
         let size = file.metadata()?.len();
-        let extended = attributes::extended(file.as_fd())?;
+        let extended = attributes::extended(file.as_fd(), self.ids)?;
         // Without holes it has a block for every 512 bytes.
         let holes = u64::try_from(stat.st_blocks).unwrap_or(0) < size / 512;
         let map = if holes {

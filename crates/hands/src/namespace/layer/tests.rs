@@ -229,6 +229,49 @@ fn holes_stay_holes_however_large() {
 }
 
 #[test]
+fn access_control_lists_come_back_with_the_ids_of_the_sandbox() {
+    let world = World::new();
+    let (folder, file) = (world.layer().join("folder"), world.layer().join("file"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(&file, "x").unwrap();
+    let (user, _) = world.ids.inside();
+    let list = acl::tests::list(world.ids.behind(user, user).0);
+    let name = |at: usize| std::str::from_utf8(acl::NAMES[at]).unwrap();
+    for (at, name) in [(&file, name(0)), (&folder, name(1))] {
+        if lsetxattr(at, name, &list, XattrFlags::empty()).is_err() {
+            // A file system without them.
+            return;
+        }
+    }
+    // What is made in a folder would inherit its list, also while it is unpacked.
+    fs::write(world.layer().join("plain"), "x").unwrap();
+    fs::create_dir(folder.join("in")).unwrap();
+    rustix::fs::lremovexattr(folder.join("in"), name(0)).unwrap();
+    rustix::fs::lremovexattr(folder.join("in"), name(1)).unwrap();
+    let before = seen(&world.layer());
+    world.there_and_back();
+    assert_eq!(seen(&world.copy()), before);
+    let read = |at: &str, name: &str| {
+        let mut buffer = [0; 256];
+        let found = lgetxattr(world.copy().join(at), name, &mut buffer);
+        found.map(|length| buffer[..length].to_owned())
+    };
+    assert_eq!(read("file", name(0)).unwrap(), list);
+    assert_eq!(read("folder", name(1)).unwrap(), list);
+    for (at, name) in [
+        ("plain", name(0)),
+        ("folder/in", name(0)),
+        ("folder/in", name(1)),
+    ] {
+        assert_eq!(
+            read(at, name),
+            Err(rustix::io::Errno::NODATA),
+            "{at} {name}"
+        );
+    }
+}
+
+#[test]
 fn a_pack_that_was_changed_is_refused() {
     let world = World::new();
     fs::write(world.layer().join("a"), vec![7; 100_000]).unwrap();
