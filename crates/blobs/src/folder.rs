@@ -1,5 +1,6 @@
 //! Blobs as files of a local directory.
 
+mod arrive;
 mod tree;
 
 use std::{
@@ -16,7 +17,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncSeekExt as _;
 
 use crate::{Blobs, Error, Key, Reader};
 
@@ -25,9 +26,6 @@ const STAGE: &str = ".stage";
 
 /// Directories remembered as durable; past this the memory starts afresh.
 const KNOWN: usize = 4_096;
-
-/// Bytes that are held while a blob is streamed.
-const CHUNK: usize = 1 << 20;
 
 /// How often a put makes its directory again after a delete removed it, before it gives up.
 const RACES: u32 = 1_000;
@@ -111,7 +109,7 @@ impl Blobs for Folder {
 
     async fn put_from(&self, key: &Key, content: Reader) -> Result<u64, Error> {
         let staged = Staged(self.inner.stage());
-        let copied = stream(&staged.0, content).await;
+        let copied = arrive::stream(&staged.0, content).await;
         let bytes = copied.map_err(|error| unavailable(key, &error))?;
         let named = self
             .run(key, move |inner, key| {
@@ -287,22 +285,6 @@ impl Drop for Staged {
     fn drop(&mut self) {
         drop(fs::remove_file(&self.0));
     }
-}
-
-/// Writes what a reader gives to a new file, durably.
-async fn stream(path: &Path, mut content: Reader) -> io::Result<u64> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    let mut file = tokio::fs::OpenOptions::from(options).open(path).await?;
-    file.set_max_buf_size(CHUNK);
-    let bytes = tokio::io::copy_buf(
-        &mut tokio::io::BufReader::with_capacity(CHUNK, &mut content),
-        &mut file,
-    )
-    .await?;
-    file.flush().await?;
-    file.sync_all().await?;
-    Ok(bytes)
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -77,6 +77,15 @@ pub trait Provisioner: Debug + Send + Sync {
     /// Returns the live hand of an incarnation, if this node has it.
     async fn find(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>>;
 
+    /// Returns a hand that lived when this process last heard of it, without asking anybody.
+    ///
+    /// It may be gone: a call to it then fails as one that was not handed over. `None` says nothing,
+    /// and is all that a driver says whose hands are found without asking.
+    fn known(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>> {
+        let _ = incarnation;
+        None
+    }
+
     /// Says what became of a call, from the journal if the incarnation is dead.
     async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled;
 

@@ -27,9 +27,17 @@ pub(crate) struct Job {
     pub(crate) epoch: u64,
 }
 
+/// What came of asking a hand.
+enum Asked {
+    /// The call is settled.
+    Settled,
+    /// The hand was gone before it had the call, which the log knows of the hand by now.
+    NotStarted(Lost),
+}
+
 /// What the log says of a call.
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct Wanted<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow)]
@@ -100,17 +108,27 @@ impl Job {
     }
 
     /// Hands a call over for the first time.
+    ///
+    /// A hand that was found gone before it had the call costs the model nothing, once: the next one
+    /// gets it.
     async fn begin(&self, call: EventId, position: u64) -> Result<(), LeaseError> {
-        let hand = match self.hand().await? {
-            Ok(hand) => hand,
-            Err(result) => return self.settle(call, result).await,
-        };
-        let intended = Fact::Intended(hand.incarnation());
-        if self.fact(call, intended).await? == Answer::Appended {
-            return self.ask(call, position, &*hand).await;
+        let mut again = true;
+        loop {
+            let hand = match self.hand().await? {
+                Ok(hand) => hand,
+                Err(result) => return self.settle(call, result).await,
+            };
+            let intended = Fact::Intended(hand.incarnation());
+            if self.fact(call, intended).await? != Answer::Appended {
+                // An interrupt waits, or somebody else was first: the brain will see.
+                return Ok(());
+            }
+            match self.ask(call, position, &*hand).await? {
+                Asked::Settled => return Ok(()),
+                Asked::NotStarted(_) if again => again = false,
+                Asked::NotStarted(lost) => return self.settle(call, ended(&lost)).await,
+            }
         }
-        // An interrupt waits, or somebody else was first: the brain will see.
-        Ok(())
     }
 
     /// Has every hand that the log names refuse the brains before this one, which may still be at
@@ -133,7 +151,10 @@ impl Job {
         incarnation: IncarnationId,
     ) -> Result<(), LeaseError> {
         if let Some(hand) = self.inner.hands.find(incarnation).await {
-            return self.ask(call, position, &*hand).await;
+            return match self.ask(call, position, &*hand).await? {
+                Asked::Settled => Ok(()),
+                Asked::NotStarted(_) => self.begin(call, position).await,
+            };
         }
         let reason = "the process that ran it has ended";
         self.lost(incarnation, reason.to_owned()).await?;
@@ -145,21 +166,25 @@ impl Job {
         }
     }
 
-    /// Runs the call, or joins it, and settles it.
-    async fn ask(&self, call: EventId, position: u64, hand: &dyn Hand) -> Result<(), LeaseError> {
+    /// Runs the call, or joins it, and settles it, unless its hand was gone before.
+    async fn ask(
+        &self,
+        call: EventId,
+        position: u64,
+        hand: &dyn Hand,
+    ) -> Result<Asked, LeaseError> {
         let slice = Slice::after(position.saturating_sub(1), 1);
         let records = self.inner.store.read(self.session, slice).await?;
         let text = records.first().map_or("{}", |record| record.body.text());
-        let Ok(asked) = serde_json::from_str::<Asked<'_>>(text) else {
+        let Ok(wanted) = serde_json::from_str::<Wanted<'_>>(text) else {
             let words = "the call's input is no longer stored";
-            return self
-                .settle(call, CallResult::error(Outcome::NotStarted, words))
-                .await;
+            let result = CallResult::error(Outcome::NotStarted, words);
+            return self.settle(call, result).await.map(|()| Asked::Settled);
         };
         let fence = self.fence();
         let using = Use::begin(&self.inner, self.session, hand.incarnation()).await;
         let done = tokio::select! {
-            done = hand.execute(fence, call, &asked.name, asked.input) => done,
+            done = hand.execute(fence, call, &wanted.name, wanted.input) => done,
             () = self.left_alone() => {
                 return Err(LeaseError::Unavailable("the server closes, the call goes on".to_owned()));
             }
@@ -171,7 +196,10 @@ impl Job {
             }
             Err(CallError::Lost(lost)) => {
                 self.lost(hand.incarnation(), lost.reason.clone()).await?;
-                ended(&lost)
+                if !lost.handed_over {
+                    return Ok(Asked::NotStarted(lost));
+                }
+                unknown(&lost.reason)
             }
         };
         // Begun before the result is told, so that whoever hears of it can wait for the outputs.
@@ -179,7 +207,7 @@ impl Job {
         let settled = self.settle(call, result).await;
         // Afterwards: a checkpoint that is due waits for no result, and no result for it.
         drop(using);
-        settled
+        settled.map(|()| Asked::Settled)
     }
 
     /// Waits until this process closes and its hands go on without it: the next one asks again.
@@ -250,11 +278,8 @@ impl Job {
     }
 }
 
-/// Returns the words for a call that a hand took with it.
+/// Returns the words for a call that no hand had.
 fn ended(lost: &Lost) -> CallResult {
-    if lost.handed_over {
-        return unknown(&lost.reason);
-    }
     let words = format!(
         "the sandbox was lost before this call started ({}): {NEXT}",
         lost.reason

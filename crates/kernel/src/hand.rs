@@ -187,7 +187,12 @@ impl Job {
         let Some(hand) = state.hand.filter(|hand| !hand.lost) else {
             return self.make(state).await;
         };
-        if let Some(found) = self.inner.hands.find(hand.incarnation).await {
+        let known = self.inner.hands.provisioner.known(hand.incarnation);
+        let found = match known {
+            Some(known) => Some(known),
+            None => self.inner.hands.find(hand.incarnation).await,
+        };
+        if let Some(found) = found {
             self.inner.hands.used(hand.incarnation);
             return Ok(Ok(found));
         }
@@ -228,7 +233,16 @@ impl Job {
             ));
         }
         let state = self.state().await?;
-        let made = match self.begin_life(&state, incarnation).await {
+        let begun = match predecessor {
+            Some(_) => self.begin_life(&state, incarnation).await,
+            // The session's first: nobody can have anything of it yet, so nobody is asked.
+            None => {
+                self.inner.hands.placed.begin(incarnation);
+                let made = self.provision(&state, incarnation, None).await;
+                made.map_err(Unmade::from)
+            }
+        };
+        let made = match begun {
             Err(Unmade::Gone(reason)) => {
                 self.lost(incarnation, reason.to_owned()).await?;
                 let state = self.state().await?;

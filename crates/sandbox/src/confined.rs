@@ -53,21 +53,22 @@ pub struct Confined {
 
 impl Confined {
     /// Takes over the child `pid`, which nobody has waited for.
-    pub(crate) fn new(
-        pid: Pid,
-        group: Group,
-        layer: Layer,
-        parent: Arc<Spawner>,
-    ) -> io::Result<Self> {
+    pub(crate) fn new(pid: Pid, group: Group, parent: Arc<Spawner>) -> io::Result<Self> {
         let process = pidfd_open(pid, PidfdFlags::empty())?;
         Ok(Self {
             process,
             pid,
             ended: Mutex::new(None),
-            layer: Mutex::new(Some(layer)),
+            layer: Mutex::new(None),
             group,
             _parent: parent,
         })
+    }
+
+    /// Holds the writable layer until it has ended.
+    pub(crate) fn keep(&self, layer: Layer) {
+        let mut kept = self.layer.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Some(layer);
     }
 
     /// Returns the pid of PID 1 as the host sees it.

@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
     process::Child,
     sync::Arc,
+    thread::{self, ScopedJoinHandle},
     time::Duration,
 };
 
@@ -186,7 +187,26 @@ impl Launcher {
     /// Names the step that failed; nothing keeps running then, and the folder is left as it is.
     pub fn start(&self, spec: Spec) -> Result<Confined, StartError> {
         let lowers = self.lowers(&spec);
-        let (layer, disk) = self.prepare(&spec, &lowers)?;
+        let has_disk = self.folders(&spec)?;
+        // Both wait for the kernel most of the time: the disk for a device to come to rest, the helper
+        // for its place in the control groups.
+        thread::scope(|scope| {
+            let laying = thread::Builder::new().name("sandbox-disk".to_owned());
+            let laying = laying
+                .spawn_scoped(scope, || self.lay(&spec, &lowers, has_disk))
+                .map_err(StartError::at(step::HELPER))?;
+            self.launch(&spec, &lowers, has_disk, laying)
+        })
+    }
+
+    /// Leads a helper from its start to a program that runs.
+    fn launch(
+        &self,
+        spec: &Spec,
+        lowers: &[PathBuf],
+        has_disk: bool,
+        laying: Laying<'_>,
+    ) -> Result<Confined, StartError> {
         let (ours, theirs) = pair(SocketType::SEQPACKET)?;
         set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE))
             .map_err(|error| StartError::new(step::HELPER, error.into()))?;
@@ -201,13 +221,8 @@ impl Launcher {
                 return Err(StartError::new(step::HELPER, error));
             }
         };
-        let plan = self.plan(&spec, lowers, disk.is_some());
-        let parts = Parts {
-            spec,
-            plan,
-            layer,
-            disk,
-        };
+        let plan = self.plan(spec, lowers.to_vec(), has_disk);
+        let parts = Parts { spec, plan, laying };
         let outcome = self.guide(&helper, &ours, parts, group);
         if outcome.is_err() {
             // It may hang in a step. Fails only if it has ended.
@@ -221,16 +236,29 @@ impl Launcher {
         outcome
     }
 
-    /// Makes the folders of one sandbox, owned so that the mounts work.
-    fn prepare(
-        &self,
-        spec: &Spec,
-        lowers: &[PathBuf],
-    ) -> Result<(Layer, Option<Arc<disk::Disk>>), StartError> {
+    /// Makes the folders of one sandbox, owned so that the mounts work; tells whether a disk belongs
+    /// to them.
+    fn folders(&self, spec: &Spec) -> Result<bool, StartError> {
         let folder = &spec.folder;
-        let at = |error| StartError::new(format!("prepare {}", folder.display()), error);
-        let own = |name: &str, mode| -> io::Result<()> {
-            let path = folder.join(name);
+        self.own(folder, "", 0o700)?;
+        self.own(folder, "root", 0o700)?;
+        let has_image = folder.join(disk::IMAGE).exists();
+        // A layer that began as a folder stays one.
+        let has_disk =
+            has_image || (self.templates.is_some() && !folder.join(disk::UPPER).exists());
+        if has_disk {
+            self.own(folder, "disk", 0o700)?;
+        } else {
+            self.own(folder, disk::UPPER, 0o755)?;
+            self.own(folder, disk::WORK, 0o700)?;
+        }
+        Ok(has_disk)
+    }
+
+    /// Makes one folder of a sandbox.
+    fn own(&self, folder: &Path, name: &str, mode: u32) -> Result<(), StartError> {
+        let path = folder.join(name);
+        let made = (|| -> io::Result<()> {
             if !path.exists() {
                 fs::DirBuilder::new()
                     .recursive(true)
@@ -239,43 +267,42 @@ impl Launcher {
                 fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
             }
             self.ids.own(&path, Owner::Init)
+        })();
+        made.map_err(|error| prepare(folder, error))
+    }
+
+    /// Makes the writable layer ready, on a disk of its own where it has one.
+    fn lay(
+        &self,
+        spec: &Spec,
+        lowers: &[PathBuf],
+        has_disk: bool,
+    ) -> Result<(Layer, Option<Arc<disk::Disk>>), StartError> {
+        let folder = &spec.folder;
+        let disk = match has_disk {
+            true => Some(self.disk(spec).map_err(StartError::at(step::DISK))?),
+            false => None,
         };
-        own("", 0o700).map_err(at)?;
-        own("root", 0o700).map_err(at)?;
-        let disk = self.disk(spec)?;
         let layer = match &disk {
-            Some(disk) => {
-                own("disk", 0o700).map_err(at)?;
-                Layer::on(Arc::clone(disk))
-            }
-            None => {
-                own(disk::UPPER, 0o755).map_err(at)?;
-                own(disk::WORK, 0o700).map_err(at)?;
-                Layer::plain(folder)
-            }
+            Some(disk) => Layer::on(Arc::clone(disk)),
+            None => Layer::plain(folder),
         };
         if self.verdict.layering == Layering::Plain {
             for lower in lowers {
-                rootfs::fill(layer.path(), lower).map_err(at)?;
+                rootfs::fill(layer.path(), lower).map_err(|error| prepare(folder, error))?;
             }
         }
         Ok((layer, disk))
     }
 
-    /// Mounts the disk of one sandbox, where it has one: a layer that began as a folder stays one.
-    fn disk(&self, spec: &Spec) -> Result<Option<Arc<disk::Disk>>, StartError> {
+    /// Mounts the disk of one sandbox.
+    fn disk(&self, spec: &Spec) -> io::Result<Arc<disk::Disk>> {
         let folder = &spec.folder;
-        let has_image = folder.join(disk::IMAGE).exists();
-        if !has_image && folder.join(disk::UPPER).exists() {
-            return Ok(None);
-        }
         let mounted = match &self.templates {
             Some(templates) => disk::ensure(templates, folder, &spec.limits, &self.ids),
-            None if has_image => disk::Disk::open(&folder.join(disk::IMAGE)),
-            None => return Ok(None),
+            None => disk::Disk::open(&folder.join(disk::IMAGE)),
         };
-        let mounted = mounted.map_err(StartError::at(step::DISK))?;
-        Ok(Some(Arc::new(mounted)))
+        mounted.map(Arc::new)
     }
 
     /// Returns what lies below the writable layer, the topmost first.
@@ -293,29 +320,24 @@ impl Launcher {
         &self,
         helper: &Child,
         socket: &OwnedFd,
-        parts: Parts,
+        parts: Parts<'_>,
         group: Group,
     ) -> Result<Confined, StartError> {
         let at = StartError::at;
-        let Parts {
-            spec,
-            plan,
-            layer,
-            disk,
-        } = parts;
-        let mut group = Some(group);
+        let Parts { spec, plan, laying } = parts;
+        let (mut group, mut laying) = (Some(group), Some(laying));
         let mut confined = None;
         let result = (|| {
             let pid = i32::try_from(helper.id()).ok().and_then(Pid::from_raw);
             let pid = pid
                 .ok_or_else(|| StartError::new(step::HELPER, io::ErrorKind::InvalidData.into()))?;
-            if let Some(group) = &group {
-                group.add(pid).map_err(at("enter the control groups"))?;
-            }
-            let mut fds = vec![spec.channel.as_fd(), spec.program.as_fd()];
-            fds.extend(disk.as_ref().map(|disk| disk.mount().as_fd()));
+            let fds = [spec.channel.as_fd(), spec.program.as_fd()];
             let down = Down::Plan(Box::new(plan));
             plan::send(socket.as_fd(), &down, &fds).map_err(at(step::HELPER))?;
+            if let Some(group) = &group {
+                // It makes no process before it hears that its ids are written.
+                group.add(pid).map_err(at("enter the control groups"))?;
+            }
             loop {
                 match plan::receive::<Up>(socket).map_err(at("hear from the helper"))? {
                     Some((Up::Unshared, _)) => {
@@ -327,7 +349,16 @@ impl Launcher {
                     }
                     Some((Up::Born(born), _)) => {
                         let group = group.take().unwrap_or_default();
-                        confined = Some(self.adopt(born, group, layer.clone())?);
+                        let born = self.adopt(born, group)?;
+                        let laid = laying.take().map(joined).transpose()?;
+                        if let Some((layer, disk)) = laid {
+                            let mount: Vec<_> =
+                                disk.iter().map(|disk| disk.mount().as_fd()).collect();
+                            plan::send(socket.as_fd(), &Down::Laid, &mount)
+                                .map_err(at(step::HELPER))?;
+                            born.keep(layer);
+                        }
+                        confined = Some(born);
                     }
                     Some((Up::Failed { step, errno }, _)) => {
                         return Err(StartError::new(step, io::Error::from_raw_os_error(errno)));
@@ -344,10 +375,10 @@ impl Launcher {
     }
 
     /// Becomes the owner of the process that the helper made.
-    fn adopt(&self, pid: i32, group: Group, layer: Layer) -> Result<Confined, StartError> {
+    fn adopt(&self, pid: i32, group: Group) -> Result<Confined, StartError> {
         let pid = Pid::from_raw(pid).ok_or(rustix::io::Errno::SRCH);
         pid.map_err(io::Error::from)
-            .and_then(|pid| Confined::new(pid, group, layer, Arc::clone(&self.spawner)))
+            .and_then(|pid| Confined::new(pid, group, Arc::clone(&self.spawner)))
             .map_err(StartError::at("open the new process"))
     }
 
@@ -380,12 +411,26 @@ fn binds(shown: &[Shown]) -> Vec<Bind> {
     shown.iter().map(bind).collect()
 }
 
+/// A writable layer on its way.
+type Laying<'scope> =
+    ScopedJoinHandle<'scope, Result<(Layer, Option<Arc<disk::Disk>>), StartError>>;
+
+/// Waits for a writable layer.
+fn joined(laying: Laying<'_>) -> Result<(Layer, Option<Arc<disk::Disk>>), StartError> {
+    let fault = || StartError::new(step::DISK, io::Error::other("its thread has ended"));
+    laying.join().unwrap_or_else(|_| Err(fault()))
+}
+
+/// Names the step in which the folders of a sandbox are made.
+fn prepare(folder: &Path, error: io::Error) -> StartError {
+    StartError::new(format!("prepare {}", folder.display()), error)
+}
+
 /// What a sandbox is made of, once its folders are there.
-struct Parts {
-    spec: Spec,
+struct Parts<'scope> {
+    spec: &'scope Spec,
     plan: Plan,
-    layer: Layer,
-    disk: Option<Arc<disk::Disk>>,
+    laying: Laying<'scope>,
 }
 
 /// Finds out whether disks can be made here, short of making one.

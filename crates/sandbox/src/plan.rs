@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     pub(crate) lowers: Vec<PathBuf>,
     /// Holds `root`, the place to mount the tree at, and `upper` and `work` or a place for the disk.
     pub(crate) folder: PathBuf,
-    /// Whether the third descriptor is a mount that holds `upper` and `work`.
+    /// Whether a mount that holds `upper` and `work` follows.
     pub(crate) disk: bool,
     /// Host folders shown read-only at the same path.
     pub(crate) shown: Vec<PathBuf>,
@@ -59,6 +59,8 @@ pub(crate) enum Down {
     Try(Trial),
     /// The ids of the user namespace are written.
     Mapped,
+    /// The writable layer is there; a mount that holds it travels with this.
+    Laid,
 }
 
 /// One thing that a host may refuse.

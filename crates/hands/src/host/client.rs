@@ -1,8 +1,9 @@
 //! Requests to a host: over connections that are kept, asked again as long as the host is there.
 
 use std::{
+    collections::HashMap,
     fmt, io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -17,6 +18,7 @@ use hyper::{
     header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue},
 };
 use hyper_util::rt::TokioIo;
+use outlast_protocol::id::IncarnationId;
 use serde::de::DeserializeOwned;
 use tokio::{
     sync::Mutex as Turn,
@@ -25,7 +27,7 @@ use tokio::{
 use tokio_util::{io::ReaderStream, task::TaskTracker};
 
 use super::{Place, routes::FAILED, streams::CHUNK};
-use crate::files::Reader;
+use crate::{Promise, files::Reader};
 
 /// Connections that wait to be used again.
 const KEPT: usize = 32;
@@ -89,12 +91,39 @@ impl Ask {
     }
 }
 
+/// The hands that lived when they were last heard of, for as long as the host is heard: whatever ends
+/// a connection may have been its end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known(Arc<Mutex<HashMap<IncarnationId, Promise>>>);
+
+impl Known {
+    fn lock(&self) -> MutexGuard<'_, HashMap<IncarnationId, Promise>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what is known of a hand.
+    pub(super) fn get(&self, incarnation: IncarnationId) -> Option<Promise> {
+        self.lock().get(&incarnation).copied()
+    }
+
+    /// Notes that a hand lives.
+    pub(super) fn lives(&self, incarnation: IncarnationId, promise: Promise) {
+        self.lock().insert(incarnation, promise);
+    }
+
+    /// Notes that a hand is gone or about to go.
+    pub(super) fn forget(&self, incarnation: IncarnationId) {
+        self.lock().remove(&incarnation);
+    }
+}
+
 /// What speaks to the host of one place.
 #[derive(Debug)]
 pub(super) struct Client {
     place: Place,
     starter: Option<Arc<dyn Starter>>,
     free: Mutex<Vec<SendRequest<Body>>>,
+    known: Known,
     /// One at a time starts a host.
     starting: Turn<()>,
     tasks: TaskTracker,
@@ -106,9 +135,15 @@ impl Client {
             place,
             starter,
             free: Mutex::default(),
+            known: Known::default(),
             starting: Turn::default(),
             tasks: TaskTracker::new(),
         }
+    }
+
+    /// Returns which hands are known to live.
+    pub(super) fn known(&self) -> &Known {
+        &self.known
     }
 
     /// Returns where the host is.
@@ -220,7 +255,7 @@ impl Client {
         }
     }
 
-    fn free(&self) -> std::sync::MutexGuard<'_, Vec<SendRequest<Body>>> {
+    fn free(&self) -> MutexGuard<'_, Vec<SendRequest<Body>>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -239,9 +274,11 @@ impl Client {
         let (sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(broken)?;
+        let known = self.known.clone();
         self.tasks.spawn(async move {
             // Whoever waits for its answer is told by the sender.
             drop(connection.await);
+            known.lock().clear();
         });
         Ok(sender)
     }

@@ -23,7 +23,7 @@ use super::{
     wire::{Alive, Fault, LIMITS, SUM, escaped},
 };
 use crate::{
-    Hand, Keep, Limits, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
+    Hand, Keep, Limits, Promise, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
     files::{Packed, Published, Reader, Upload},
 };
 
@@ -209,12 +209,15 @@ impl Remote {
         Ok((head.headers, Box::pin(StreamReader::new(chunks))))
     }
 
-    fn hand(&self, incarnation: IncarnationId, alive: Alive) -> Arc<dyn Hand> {
-        Arc::new(RemoteHand::new(
-            Arc::clone(&self.client),
-            incarnation,
-            alive.promise,
-        ))
+    /// Makes the hand of an incarnation that lives.
+    fn hand(&self, incarnation: IncarnationId, Alive { promise }: Alive) -> Arc<dyn Hand> {
+        self.client.known().lives(incarnation, promise);
+        self.spoken(incarnation, promise)
+    }
+
+    fn spoken(&self, incarnation: IncarnationId, promise: Promise) -> Arc<dyn Hand> {
+        let client = Arc::clone(&self.client);
+        Arc::new(RemoteHand::new(client, incarnation, promise))
     }
 }
 
@@ -263,7 +266,16 @@ impl Provisioner for Remote {
 
     async fn find(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>> {
         let found = self.ask::<Option<Alive>>(Method::GET, path(incarnation, ""));
-        Some(self.hand(incarnation, found.await.ok()??))
+        let Some(alive) = found.await.ok().flatten() else {
+            self.client.known().forget(incarnation);
+            return None;
+        };
+        Some(self.hand(incarnation, alive))
+    }
+
+    fn known(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>> {
+        let promise = self.client.known().get(incarnation)?;
+        Some(self.spoken(incarnation, promise))
     }
 
     async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {
@@ -273,6 +285,7 @@ impl Provisioner for Remote {
     }
 
     async fn reap(&self, incarnation: IncarnationId, keep: Keep) -> Result<(), ReapError> {
+        self.client.known().forget(incarnation);
         let keep = match keep {
             Keep::Nothing => "?keep=nothing",
             Keep::Layer => "?keep=layer",

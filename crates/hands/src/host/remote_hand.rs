@@ -38,6 +38,7 @@ impl RemoteHand {
     }
 
     fn lost(&self, reason: String, handed_over: bool) -> HandLost {
+        self.client.known().forget(self.incarnation);
         HandLost {
             incarnation: self.incarnation,
             reason,
@@ -94,8 +95,12 @@ impl Hand for RemoteHand {
         let came = asked.map_err(|Gone(words)| self.lost(words, true))?;
         match came.answer {
             // The next host knows the journal, and not how the one before it ended.
-            Err(CallError::Lost(lost)) if came.of_another => {
-                Err(self.lost(ENDED.to_owned(), lost.handed_over).into())
+            Err(CallError::Lost(lost)) => {
+                let reason = match came.of_another {
+                    true => ENDED.to_owned(),
+                    false => lost.reason,
+                };
+                Err(self.lost(reason, lost.handed_over).into())
             }
             answer => answer,
         }

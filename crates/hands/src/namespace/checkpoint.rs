@@ -98,6 +98,7 @@ impl Node {
         folder: &Folder,
         stop: &layer::Stop,
     ) -> io::Result<(Sum, File)> {
+        let began = Instant::now();
         let frozen = hand.freeze()?;
         let gone = || io::Error::other("the sandbox has ended");
         let at = hand.layer().ok_or_else(gone)?;
@@ -106,6 +107,8 @@ impl Node {
             return Err(io::Error::other("the sandbox ended meanwhile"));
         }
         drop(frozen);
+        let still = began.elapsed();
+        metrics::histogram!("outlast_hands_frozen_seconds").record(still.as_secs_f64());
         Ok(packed)
     }
 

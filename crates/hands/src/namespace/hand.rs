@@ -100,7 +100,7 @@ impl NamespaceHand {
             fences: Fences::default(),
             journal,
             unsynced: Vec::new(),
-            is_syncing: false,
+            is_syncing: true,
             lost: None,
             pressure: Pressure::default(),
             stopped: HashMap::new(),
@@ -117,6 +117,9 @@ impl NamespaceHand {
         });
         tasks.spawn(link::write(writer, outbox));
         tasks.spawn(read(reader, Arc::downgrade(&hand)));
+        // The journal itself, while the first call is on its way.
+        let new = Arc::clone(&hand);
+        tasks.spawn(async move { new.sync().await });
         if hand.layer().is_some_and(|layer| layer.room().is_none()) {
             tasks.spawn(usage::keep(Arc::downgrade(&hand)));
         }
@@ -295,7 +298,7 @@ impl NamespaceHand {
         loop {
             let (batch, unsynced) = {
                 let mut state = self.state();
-                if state.unsynced.is_empty() {
+                if state.unsynced.is_empty() && !state.journal.is_new() {
                     state.is_syncing = false;
                     return;
                 }

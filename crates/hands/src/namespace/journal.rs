@@ -90,6 +90,11 @@ impl Journal {
         Ok(journal)
     }
 
+    /// Tells whether a crash of the machine may still take the file itself away.
+    pub(super) const fn is_new(&self) -> bool {
+        !self.folders.is_empty()
+    }
+
     /// Lets others have it: the sandbox is gone, and nothing of it is written any more but results.
     pub(super) fn release(&self) {
         // Fails only where it was not locked.

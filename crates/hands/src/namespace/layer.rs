@@ -9,6 +9,7 @@
 mod acl;
 mod attributes;
 mod entry;
+mod flow;
 mod header;
 mod pack;
 mod pax;
@@ -20,18 +21,20 @@ mod unpack;
 
 use std::{
     fs::File,
-    io::{self, Read, Seek as _, Write},
+    io::{self, BufReader, Read, Seek as _, Write},
     os::fd::{AsFd as _, BorrowedFd},
     path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread::{self, ScopedJoinHandle},
 };
 
 use outlast_sandbox::Ids;
 
 use crate::files::Sum;
+use flow::{Behind, Progress, Source, Told};
 
 /// How hard zstd tries: nothing inside runs meanwhile, so speed counts.
 const LEVEL: i32 = 1;
@@ -59,15 +62,16 @@ impl Stop {
 
 /// Packs the layer at `at` into `file`, reads it back, and leaves the file at its beginning. Blocks.
 ///
+/// Three threads: one reads the layer, one compresses and writes, and one reads back what is written
+/// and says what it comes to, close behind the writer. What they hold in memory is bounded.
+///
 /// # Errors
 ///
 /// What the disk says, and if what was read back is not what was packed.
 pub(super) fn pack(at: &Path, file: &mut File, ids: &Ids, stop: &Stop) -> io::Result<Sum> {
     let root = pack::open_root(at)?;
     let there = pack::count(root.as_fd(), stop)?;
-    let sum = write(root.as_fd(), file, ids, stop)?;
-    file.rewind()?;
-    let found = verify(&mut *file, stop)?;
+    let (sum, found) = write_and_verify(root.as_fd(), file, ids, stop)?;
     if found != sum || sum.entries != there {
         let words = format!(
             "what was packed is not what was there: {there} entries, {} packed, {} read back",
@@ -79,44 +83,127 @@ pub(super) fn pack(at: &Path, file: &mut File, ids: &Ids, stop: &Stop) -> io::Re
     Ok(sum)
 }
 
-/// Writes the pack.
-fn write(root: BorrowedFd<'_>, file: &mut File, ids: &Ids, stop: &Stop) -> io::Result<Sum> {
-    let mut encoder = zstd::Encoder::new(Counted::new(&mut *file), LEVEL)?;
-    let entries = pack::pack(root, &mut encoder, ids, stop)?;
-    Ok(encoder.finish()?.sum(entries))
+/// Writes the pack and reads it back; returns what either comes to.
+fn write_and_verify(
+    root: BorrowedFd<'_>,
+    file: &File,
+    ids: &Ids,
+    stop: &Stop,
+) -> io::Result<(Sum, Sum)> {
+    let progress = &Progress::default();
+    let (source, sink) = flow::stream();
+    thread::scope(|scope| {
+        let written = scope.spawn(move || compress(sink, Told { file, progress }));
+        let behind = Behind {
+            file,
+            progress,
+            at: 0,
+        };
+        let verified = scope.spawn(move || verify(behind, stop));
+        let entries = pack::pack(root, source, ids, stop);
+        let (entries, written) = both(entries, joined(written))?;
+        let found = joined(verified)?;
+        Ok((written.sum(entries), found))
+    })
+}
+
+/// Compresses what comes, and counts and hashes what comes of it.
+fn compress<'a>(mut tar: impl Read, told: Told<'a>) -> io::Result<Counted<()>> {
+    let mut encoder = zstd::Encoder::new(Counted::new(told), LEVEL)?;
+    let mut buffer = vec![0; flow::PIECE];
+    loop {
+        let length = tar.read(&mut buffer)?;
+        if length == 0 {
+            break;
+        }
+        encoder.write_all(buffer.get(..length).unwrap_or_default())?;
+    }
+    let Counted {
+        inner,
+        bytes,
+        hasher,
+    } = encoder.finish()?;
+    inner.end();
+    Ok(Counted {
+        inner: (),
+        bytes,
+        hasher,
+    })
+}
+
+/// Waits for a thread.
+fn joined<T>(thread: ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
+    let ended = || io::Error::other("a thread of the pack has ended");
+    thread.join().unwrap_or_else(|_| Err(ended()))
+}
+
+/// Returns what two threads came to, or why the first of them gave up.
+fn both<A, B>(one: io::Result<A>, other: io::Result<B>) -> io::Result<(A, B)> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(one), Err(other)) => Err(flow::cause(one, other)),
+        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
+    }
 }
 
 /// Reads a whole pack and says what it comes to.
 fn verify(pack: impl Read, stop: &Stop) -> io::Result<Sum> {
     let mut counted = Counted::new(pack);
     let mut entries = 0;
-    let mut decoder = zstd::Decoder::new(&mut counted)?;
-    read::each(&mut decoder, |_, data| {
-        stop.check()?;
+    let mut buffer = vec![0; flow::PIECE];
+    let decoder = zstd::Decoder::new(&mut counted)?;
+    read::each(BufReader::with_capacity(flow::PIECE, decoder), |_, data| {
         entries += 1;
-        io::copy(data, &mut io::sink()).map(drop)
+        while data.read(&mut buffer)? > 0 {
+            stop.check()?;
+        }
+        Ok(())
     })?;
-    drop(decoder);
     io::copy(&mut counted, &mut io::sink())?;
     Ok(counted.sum(entries))
 }
 
 /// Unpacks into the empty folder `at`; all of it comes to `sum`, or it fails. Blocks.
 ///
-/// What a failure leaves at `at` is of no use.
+/// One thread hashes and decompresses, another one makes the files. What a failure leaves at `at` is
+/// of no use.
 pub(super) fn unpack(pack: impl Read, sum: &Sum, at: &Path, ids: &Ids) -> io::Result<()> {
-    // One byte more than there should be is enough to see that it is too long.
-    let mut counted = Counted::new(pack.take(sum.bytes.saturating_add(1)));
-    let mut decoder = zstd::Decoder::new(&mut counted)?;
-    let entries = unpack::unpack(&mut decoder, at, ids, sum.entries)?;
-    drop(decoder);
-    io::copy(&mut counted, &mut io::sink())?;
+    let (source, sink) = flow::stream();
+    let (entries, counted) = thread::scope(|scope| {
+        let unpacked = scope.spawn(move || {
+            let archive = BufReader::with_capacity(flow::PIECE, sink);
+            unpack::unpack(archive, at, ids, sum.entries)
+        });
+        // One byte more than there should be is enough to see that it is too long.
+        let fed = feed(pack.take(sum.bytes.saturating_add(1)), source);
+        both(joined(unpacked), fed)
+    })?;
     let found = counted.sum(entries);
     if found == *sum {
         return Ok(());
     }
     let words = format!("the pack is not the one that was made: {found:?} instead of {sum:?}");
     Err(io::Error::new(io::ErrorKind::InvalidData, words))
+}
+
+/// Decompresses a pack for another thread; returns what came in, to the last byte.
+fn feed<R: Read>(pack: R, mut source: Source) -> io::Result<Counted<R>> {
+    let mut counted = Counted::new(pack);
+    let mut decoder = zstd::Decoder::new(&mut counted)?;
+    let mut buffer = vec![0; flow::PIECE];
+    loop {
+        let length = decoder.read(&mut buffer)?;
+        let part = buffer.get(..length).unwrap_or_default();
+        // Whoever unpacks has seen the end of the archive, or knows better what is wrong with it.
+        if length == 0 || source.write_all(part).is_err() {
+            break;
+        }
+    }
+    drop(decoder);
+    // It may have gone after the archive's end, which is not the stream's.
+    drop(source.end());
+    io::copy(&mut counted, &mut io::sink())?;
+    Ok(counted)
 }
 
 /// Counts and hashes what passes.

@@ -221,7 +221,13 @@ impl Init {
             workers: Workers::new(settings),
             memory: settings.watch_memory.map(Watch::new),
         });
-        self.send(&FromInit::Ready { version: VERSION })
+        self.send(&FromInit::Ready { version: VERSION })?;
+        if let Some(work) = &mut self.work {
+            // A hand is made when a call waits for it, most often one for the shell, which so starts
+            // while that call is on its way.
+            work.shell.warm();
+        }
+        Ok(())
     }
 
     /// Begins a call.

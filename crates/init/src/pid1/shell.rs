@@ -40,7 +40,7 @@ enum Order {
 /// Whether there is a shell.
 #[derive(Debug)]
 enum State {
-    /// None was needed so far.
+    /// There was none so far.
     Fresh,
     /// There is one.
     Alive(Box<Live>),
@@ -60,7 +60,7 @@ pub(super) struct Shell {
 }
 
 impl Shell {
-    /// Begins without a shell.
+    /// Begins without a shell; [`Shell::warm`] or the first call starts one.
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             terms: Terms::from(settings),
@@ -69,6 +69,13 @@ impl Shell {
             longest: Duration::from_millis(settings.call_ms),
             state: State::Fresh,
             waiting: VecDeque::new(),
+        }
+    }
+
+    /// Starts the first shell before a call needs it; one that cannot be started is tried again then.
+    pub(super) fn warm(&mut self) {
+        if matches!(self.state, State::Fresh) && self.start().is_err() {
+            self.state = State::Fresh;
         }
     }
 
@@ -169,9 +176,11 @@ impl Shell {
             if let State::Alive(live) = &mut self.state {
                 let (settled, broken) = live.advance(now);
                 let wanted = settled.as_ref().is_some_and(Settled::was_interrupted);
+                let unused = live.is_unused();
                 over.extend(settled);
                 if let Some(why) = broken {
-                    self.state = if wanted {
+                    // Nobody has seen one that was warmed in vain.
+                    self.state = if wanted || unused {
                         State::Fresh
                     } else {
                         State::Broken(why)

@@ -31,6 +31,11 @@ impl Placed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes a hand that is about to begin with nothing.
+    pub(crate) fn begin(&self, incarnation: IncarnationId) {
+        self.lock().insert(incarnation, Vec::new());
+    }
+
     /// Forgets a hand that has ended.
     pub(crate) fn forget(&self, incarnation: IncarnationId) {
         self.lock().remove(&incarnation);

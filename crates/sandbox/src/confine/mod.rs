@@ -87,7 +87,7 @@ fn stages(socket: &OwnedFd) -> Result<(), Failure> {
         Side::Caller(pid) => {
             plan::send(socket.as_fd(), &Up::Born(pid), &[]).at("report to the launcher")
         }
-        Side::New => become_program(&plan, &fds),
+        Side::New => become_program(&plan, &fds, socket),
     }
 }
 
@@ -112,7 +112,6 @@ struct Order {
 struct Descriptors {
     channel: OwnedFd,
     program: OwnedFd,
-    disk: Option<OwnedFd>,
 }
 
 /// Receives the first message.
@@ -121,20 +120,15 @@ fn take_order(socket: &OwnedFd) -> Result<Taken, Failure> {
     let (plan, fds) = match plan::receive::<Down>(socket).at("receive the plan")? {
         Some((Down::Plan(plan), fds)) => (*plan, fds),
         Some((Down::Try(trial), _)) => return Ok(Taken::Trial(trial)),
-        Some((Down::Mapped, _)) | None => return Err(Failure::new("receive the plan", &gone())),
+        Some((Down::Mapped | Down::Laid, _)) | None => {
+            return Err(Failure::new("receive the plan", &gone()));
+        }
     };
     let mut fds = fds.into_iter();
-    let (Some(channel), Some(program), disk) = (fds.next(), fds.next(), fds.next()) else {
+    let (Some(channel), Some(program)) = (fds.next(), fds.next()) else {
         return Err(Failure::new("receive the descriptors", &gone()));
     };
-    if disk.is_some() != plan.disk {
-        return Err(Failure::new("receive the descriptors", &gone()));
-    }
-    let fds = Descriptors {
-        channel,
-        program,
-        disk,
-    };
+    let fds = Descriptors { channel, program };
     Ok(Taken::Plan(Order { plan, fds }))
 }
 
@@ -142,15 +136,28 @@ fn take_order(socket: &OwnedFd) -> Result<Taken, Failure> {
 fn wait_for_ids(socket: &OwnedFd) -> Result<(), Failure> {
     match plan::receive::<Down>(socket).at("wait for ids")? {
         Some((Down::Mapped, _)) => Ok(()),
-        Some((Down::Plan(_) | Down::Try(_), _)) | None => Err(Failure::new(
+        Some((Down::Plan(_) | Down::Try(_) | Down::Laid, _)) | None => Err(Failure::new(
             "wait for ids",
             &io::ErrorKind::UnexpectedEof.into(),
         )),
     }
 }
 
+/// Waits until the writable layer is there; returns the mount that holds it, if it has one.
+fn wait_for_layer(plan: &Plan, socket: &OwnedFd) -> Result<Option<OwnedFd>, Failure> {
+    const STEP: &str = "wait for the writable layer";
+    let Some((Down::Laid, fds)) = plan::receive::<Down>(socket).at(STEP)? else {
+        return Err(Failure::new(STEP, &io::ErrorKind::UnexpectedEof.into()));
+    };
+    let disk = fds.into_iter().next();
+    if disk.is_some() != plan.disk {
+        return Err(Failure::new(STEP, &io::ErrorKind::InvalidData.into()));
+    }
+    Ok(disk)
+}
+
 /// Builds the tree, gives everything up, and executes the program.
-fn become_program(plan: &Plan, fds: &Descriptors) -> Result<(), Failure> {
+fn become_program(plan: &Plan, fds: &Descriptors, socket: &OwnedFd) -> Result<(), Failure> {
     let lowers = root::open(plan)?;
     let folders = binds::open(plan)?;
     identity::take(plan.mode)?;
@@ -158,7 +165,8 @@ fn become_program(plan: &Plan, fds: &Descriptors) -> Result<(), Failure> {
     die_with_parent()?;
     rustix::system::sethostname(plan.hostname.as_bytes()).at("set the host name")?;
     loopback()?;
-    root::build(plan, &lowers, fds.disk.as_ref())?;
+    let disk = wait_for_layer(plan, socket)?;
+    root::build(plan, &lowers, disk.as_ref())?;
     binds::show(plan, &folders)?;
     root::enter()?;
     proc::mask()?;

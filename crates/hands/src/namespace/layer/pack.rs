@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fs::File,
-    io::{self, Read, Seek as _, SeekFrom, Write},
+    io::{self, Read, Seek as _, SeekFrom, Write as _},
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     path::Path,
 };
@@ -17,16 +17,20 @@ use rustix::{
     io::Errno,
     process::geteuid,
 };
-use tar::{Builder, EntryType, Header};
+use tar::{EntryType, Header};
 
 use super::{
     DEEPEST, Stop, attributes,
     entry::{Entry, Kind, ROOT},
+    flow::{PIECE, Source},
     header,
     pax::{self, Records},
     read::Exact,
     sparse,
 };
+
+/// An archive consists of blocks of this many bytes, and two of zeroes end it.
+const BLOCK: usize = 512;
 
 /// How folders are opened.
 const FOLDER: OFlags = OFlags::RDONLY
@@ -128,14 +132,10 @@ fn open_file(folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
 }
 
 /// Writes the layer as an archive; returns how many entries it has.
-pub(super) fn pack(
-    root: BorrowedFd<'_>,
-    out: impl Write,
-    ids: &Ids,
-    stop: &Stop,
-) -> io::Result<u64> {
+pub(super) fn pack(root: BorrowedFd<'_>, out: Source, ids: &Ids, stop: &Stop) -> io::Result<u64> {
     let mut packer = Packer {
-        out: Builder::new(out),
+        out,
+        buffer: vec![0; PIECE],
         ids,
         stop,
         seen: HashMap::new(),
@@ -144,13 +144,16 @@ pub(super) fn pack(
     };
     let stat = fstat(root)?;
     packer.folder(root, &stat, 0)?;
-    packer.out.into_inner()?;
+    packer.out.write_all(&[0; 2 * BLOCK])?;
+    packer.out.end()?;
     Ok(packer.entries)
 }
 
 /// What a pack in the making needs.
-struct Packer<'a, W: Write> {
-    out: Builder<W>,
+struct Packer<'a> {
+    out: Source,
+    /// What is read of a file at once.
+    buffer: Vec<u8>,
     ids: &'a Ids,
     stop: &'a Stop,
     /// Files with several names, by device and number, under the first of their paths.
@@ -160,7 +163,7 @@ struct Packer<'a, W: Write> {
     entries: u64,
 }
 
-impl<W: Write> Packer<'_, W> {
+impl Packer<'_> {
     /// Packs a folder and what is in it.
     fn folder(&mut self, folder: BorrowedFd<'_>, stat: &Stat, depth: usize) -> io::Result<()> {
         let mut entry = self.entry(Kind::Folder, stat);
@@ -284,16 +287,32 @@ impl<W: Write> Packer<'_, W> {
         if !records.is_empty() {
             self.records(&records)?;
         }
-        let data = Stoppable {
-            inner: Exact {
-                inner: data,
-                left: size,
-            },
-            stop: self.stop,
+        let data = Exact {
+            inner: data,
+            left: size,
         };
-        self.out.append(&header, data)?;
+        self.append(&header, data)?;
         self.entries += 1;
         Ok(())
+    }
+
+    /// Writes a header and data, up to a whole block.
+    fn append(&mut self, header: &Header, mut data: impl Read) -> io::Result<()> {
+        self.out.write_all(header.as_bytes())?;
+        let mut size = 0;
+        loop {
+            self.stop.check()?;
+            let length = data.read(&mut self.buffer)?;
+            if length == 0 {
+                break;
+            }
+            let part = self.buffer.get(..length).unwrap_or_default();
+            self.out.write_all(part)?;
+            size += length;
+        }
+        let rest = size.next_multiple_of(BLOCK) - size;
+        let zeroes = [0; BLOCK];
+        self.out.write_all(zeroes.get(..rest).unwrap_or_default())
     }
 
     /// Writes the extended header of the next entry.
@@ -305,20 +324,7 @@ impl<W: Write> Packer<'_, W> {
         header.set_mode(0o644);
         header.set_size(text.len() as u64);
         header.set_cksum();
-        self.out.append(&header, text.as_slice())
-    }
-}
-
-/// A reader that ends when nobody wants the pack any more.
-struct Stoppable<'a, R> {
-    inner: R,
-    stop: &'a Stop,
-}
-
-impl<R: Read> Read for Stoppable<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stop.check()?;
-        self.inner.read(buffer)
+        self.append(&header, text.as_slice())
     }
 }
 

@@ -59,8 +59,12 @@ impl<R: Read> Read for Exact<R> {
             Some((first, _)) => first,
             None => buffer,
         };
+        // Some readers take being asked for nothing for their end.
+        if buffer.is_empty() {
+            return Ok(0);
+        }
         let length = self.inner.read(buffer)?;
-        if length == 0 && !buffer.is_empty() {
+        if length == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.left = self.left.saturating_sub(length as u64);

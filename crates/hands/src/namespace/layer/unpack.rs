@@ -5,7 +5,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Seek as _, SeekFrom},
+    io::{self, Read, Seek as _, SeekFrom, Write},
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     path::Path,
 };
@@ -20,6 +20,7 @@ use super::{
     attributes::{self, Permissions},
     broken,
     entry::{Attributes, Entry, Kind, ROOT},
+    flow::PIECE,
     pack, read, sparse,
 };
 
@@ -164,9 +165,9 @@ impl Unpacker<'_> {
         let special = |kind| mknodat(here, name, kind, Mode::RUSR | Mode::WUSR, 0);
         match &entry.kind {
             Kind::Folder => Ok(()),
-            Kind::File { .. } => {
+            Kind::File { size } => {
                 let mut file = File::from(openat(here, name, FILE, Mode::RUSR | Mode::WUSR)?);
-                io::copy(data, &mut file)?;
+                copy(data, &mut file, *size)?;
                 attributes::set(&file, &entry.attributes, ids)
             }
             Kind::Sparse { size } => {
@@ -234,11 +235,28 @@ fn parts(path: &[u8]) -> io::Result<Vec<&[u8]>> {
     }
 }
 
+/// Copies up to `most` bytes; returns how many there were.
+fn copy(data: &mut dyn Read, file: &mut impl Write, most: u64) -> io::Result<u64> {
+    let mut buffer = vec![0; PIECE.min(usize::try_from(most).unwrap_or(PIECE))];
+    let mut copied = 0;
+    loop {
+        let left = usize::try_from(most - copied).unwrap_or(usize::MAX);
+        let length = buffer.len().min(left);
+        let part = buffer.get_mut(..length).unwrap_or_default();
+        let length = data.read(part)?;
+        if length == 0 {
+            return Ok(copied);
+        }
+        file.write_all(part.get(..length).unwrap_or_default())?;
+        copied += length as u64;
+    }
+}
+
 /// Fills a file that has holes.
 fn fill(mut file: &File, data: &mut dyn Read, size: u64) -> io::Result<()> {
     for (offset, length) in sparse::decode(data, size)? {
         file.seek(SeekFrom::Start(offset))?;
-        if io::copy(&mut (&mut *data).take(length), &mut file)? != length {
+        if copy(data, &mut file, length)? != length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }

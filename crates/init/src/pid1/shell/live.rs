@@ -132,6 +132,11 @@ impl Live {
         self.pid
     }
 
+    /// Returns whether it was never given a command.
+    pub(super) const fn is_unused(&self) -> bool {
+        self.serial == 0
+    }
+
     /// Returns the command that runs.
     pub(super) const fn running(&self) -> Option<&Running> {
         self.running.as_ref()
