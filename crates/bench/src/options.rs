@@ -68,8 +68,12 @@ pub(crate) enum Row {
     Append,
     /// Cold and warm hands
     Hand,
+    /// Memory of idle sandboxes
+    Sandbox,
     /// Checkpoints of workspaces
     Checkpoint,
+    /// Files up and down
+    File,
     /// Wake at 100,000 events
     Wake,
     /// Memory

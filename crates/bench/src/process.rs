@@ -121,23 +121,7 @@ impl Server {
 
     /// Returns the memory it has now.
     pub(crate) fn memory(&self) -> Result<Memory> {
-        let text = fs::read_to_string(self.proc("smaps_rollup"))?;
-        let bytes = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-            let kib: f64 = line
-                .trim_start_matches(':')
-                .trim()
-                .strip_suffix("kB")?
-                .trim()
-                .parse()
-                .ok()?;
-            Some(kib * 1024.0)
-        };
-        let missing = || format!("{} has no figures", self.proc("smaps_rollup").display());
-        Ok(Memory {
-            rss: bytes("Rss").with_context(missing)?,
-            pss: bytes("Pss").with_context(missing)?,
-        })
+        memory(self.pid.as_raw_nonzero().get())
     }
 
     /// Returns the processor time it has used.
@@ -161,6 +145,23 @@ impl Server {
             .join(self.pid.as_raw_nonzero().to_string())
             .join(name)
     }
+}
+
+/// Returns the memory that a process has now.
+pub(crate) fn memory(pid: i32) -> Result<Memory> {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = fs::read_to_string(&path)?;
+    let bytes = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        let line = line.trim_start_matches(':').trim();
+        let kib: f64 = line.strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kib * 1024.0)
+    };
+    let missing = || format!("{path} has no figures");
+    Ok(Memory {
+        rss: bytes("Rss").with_context(missing)?,
+        pss: bytes("Pss").with_context(missing)?,
+    })
 }
 
 /// Waits until `/readyz` is good.

@@ -3,10 +3,12 @@
 pub(crate) mod append;
 pub(crate) mod boot;
 pub(crate) mod checkpoint;
+pub(crate) mod file;
 mod fill;
 pub(crate) mod hand;
 pub(crate) mod memory;
 pub(crate) mod message;
+pub(crate) mod sandbox;
 pub(crate) mod size;
 pub(crate) mod token;
 pub(crate) mod wake;

@@ -107,6 +107,8 @@ async fn group(bench: &mut Bench, row: Row) -> Result<Vec<report::Row>> {
         Row::Token => rows::token::measure(bench).await,
         Row::Append => rows::append::measure(bench).await,
         Row::Hand => rows::hand::measure(bench).await,
+        Row::Sandbox => rows::sandbox::measure(bench).await,
+        Row::File => rows::file::measure(bench).await,
         Row::Checkpoint => rows::checkpoint::measure(bench).await,
         Row::Wake => rows::wake::measure(bench).await,
         Row::Memory => rows::memory::measure(bench).await,

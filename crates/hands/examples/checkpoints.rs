@@ -1,17 +1,24 @@
 //! Prints how long a checkpoint of a workspace takes, and its way back, beside `tar` and `zstd`.
 //!
 //! `cargo run --release -p outlast-hands --example checkpoints -- [directory] [rounds] [MiB]`.
-//! The workspace is half noise and half text, in files of 64 KiB. Nothing but the packing of ours
-//! happens while the sandbox stands still, but for the look back at it, which the tools do not take.
+//! The workspace is half noise and half text, in files of 64 KiB. The sandbox stands still while it is
+//! packed and read back, which the tools do not do; for how long is the last column.
 
 use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
+use metrics::{
+    Counter as Count, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit,
+};
 use outlast_hands::{
     Fence, Limits, Provisioner as _, Recipe,
     files::{Packed, Sum},
@@ -43,6 +50,7 @@ async fn main() -> Result<(), Fault> {
         text.and_then(|text| text.parse().ok()).unwrap_or(other)
     };
     let (rounds, mebibytes) = (number(5_u64), number(100_u64));
+    metrics::set_global_recorder(Figures)?;
     let room = tempfile::tempdir_in(home)?;
     let driver = Namespaces::new(Options::at(room.path().join("hands"))).await?;
     let recipe = recipe();
@@ -64,7 +72,10 @@ async fn main() -> Result<(), Fault> {
         .args(["-c", &script])
         .current_dir(&plain))?;
     let mut out = std::io::stdout();
-    writeln!(out, "pack ms  tar|zstd ms  unpack ms  zstd|tar ms  bytes")?;
+    writeln!(
+        out,
+        "pack ms  tar|zstd ms  unpack ms  zstd|tar ms  bytes  still ms"
+    )?;
     for _ in 0..rounds {
         let pack = room.path().join("pack");
         let (took, sum) = take(&driver, recipe.incarnation, &pack).await?;
@@ -86,16 +97,53 @@ async fn main() -> Result<(), Fault> {
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         writeln!(
             out,
-            "{:7.1}  {:11.1}  {:9.1}  {:11.1}  {}",
+            "{:7.1}  {:11.1}  {:9.1}  {:11.1}  {}  {:.1}",
             ms(took),
             ms(tar),
             ms(back),
             ms(untar),
-            sum.bytes
+            sum.bytes,
+            f64::from_bits(STILL.load(Ordering::Relaxed)) * 1e3
         )?;
     }
     driver.shutdown().await;
     Ok(())
+}
+
+/// How long the sandbox stood still for the last checkpoint: the bits of seconds.
+static STILL: AtomicU64 = AtomicU64::new(0);
+
+/// Keeps the one figure that is asked for.
+#[derive(Debug)]
+struct Figures;
+
+impl HistogramFn for Figures {
+    fn record(&self, value: f64) {
+        STILL.store(value.to_bits(), Ordering::Relaxed);
+    }
+}
+
+impl Recorder for Figures {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Count {
+        Count::noop()
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        match key.name() {
+            "outlast_hands_frozen_seconds" => Histogram::from_arc(Arc::new(Self)),
+            _ => Histogram::noop(),
+        }
+    }
 }
 
 /// Takes a checkpoint into a file.

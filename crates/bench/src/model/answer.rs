@@ -31,6 +31,11 @@ pub(crate) enum Ask {
         /// How many calls are still to come.
         left: usize,
     },
+    /// Have `bash` leave a file of so many MiB for people; then answer.
+    Make {
+        /// Its size.
+        mebibytes: usize,
+    },
 }
 
 impl Ask {
@@ -41,6 +46,7 @@ impl Ask {
             Self::Talk => "talk".to_owned(),
             Self::Hold => "hold".to_owned(),
             Self::Call { left } => format!("call {left}"),
+            Self::Make { mebibytes } => format!("make {mebibytes}"),
         };
         let mut text = format!("{MARK}{word}\n");
         let missing = bytes.saturating_sub(text.len());
@@ -78,6 +84,11 @@ impl Ask {
                     left: count.saturating_sub(answers),
                 })
             }
+            // One call, and a word after it.
+            Some(("make", _)) if answers > 0 => Some(Self::Say),
+            Some(("make", size)) => Some(Self::Make {
+                mebibytes: size.parse().ok()?,
+            }),
             None | Some(_) => None,
         }
     }
@@ -85,7 +96,7 @@ impl Ask {
     /// Waits as long as the model is to think.
     pub(crate) async fn wait(self) {
         match self {
-            Self::Say | Self::Call { .. } => {}
+            Self::Say | Self::Call { .. } | Self::Make { .. } => {}
             Self::Talk => sleep(THOUGHT).await,
             Self::Hold => std::future::pending().await,
         }
@@ -97,7 +108,16 @@ impl Ask {
             Self::Say | Self::Hold => (begin() + &text(), end("end_turn"), Duration::ZERO),
             Self::Talk => (begin() + &text(), delta(" two") + &end("end_turn"), TOKENS),
             Self::Call { left: 0 } => (begin() + &text(), end("end_turn"), Duration::ZERO),
-            Self::Call { left } => (begin() + &call(left), end("tool_use"), Duration::ZERO),
+            Self::Call { left } => (
+                begin() + &call(left, "true"),
+                end("tool_use"),
+                Duration::ZERO,
+            ),
+            Self::Make { mebibytes } => (
+                begin() + &call(mebibytes, &make(mebibytes)),
+                end("tool_use"),
+                Duration::ZERO,
+            ),
         };
         let rest = stream::once(async move {
             if !pause.is_zero() {
@@ -149,11 +169,19 @@ fn text() -> String {
     block(&json!({"type": "text", "text": ""})) + &delta("one")
 }
 
-fn call(number: usize) -> String {
+/// Returns a command that leaves a file of so many MiB.
+fn make(mebibytes: usize) -> String {
+    format!(
+        "mkdir -p /mnt/session/outputs && head -c {mebibytes}M /dev/urandom > /mnt/session/outputs/noise"
+    )
+}
+
+fn call(number: usize, command: &str) -> String {
     let id = format!("toolu_bench{number}");
+    let input = json!({"command": command}).to_string();
     block(&json!({"type": "tool_use", "id": id, "name": "bash", "input": {}}))
         + &frame(&json!({"type": "content_block_delta", "index": 0,
-            "delta": {"type": "input_json_delta", "partial_json": r#"{"command":"true"}"#}}))
+            "delta": {"type": "input_json_delta", "partial_json": input}}))
 }
 
 fn end(reason: &str) -> String {
@@ -201,6 +229,15 @@ mod tests {
             result
         ]);
         assert_eq!(Ask::of(&request(&twice)).unwrap(), Ask::Call { left: 0 });
+    }
+
+    #[test]
+    fn a_file_is_made_once() {
+        let user = says("user", &Ask::Make { mebibytes: 7 }.text(0));
+        let made = Ask::of(&request(&json!([user]))).unwrap();
+        assert_eq!(made, Ask::Make { mebibytes: 7 });
+        let after = json!([user, says("assistant", "")]);
+        assert_eq!(Ask::of(&request(&after)).unwrap(), Ask::Say);
     }
 
     #[test]

@@ -1,21 +1,22 @@
-//! A session's first call, which starts a sandbox, and later ones, beside bubblewrap.
+//! A session's first call, which starts a sandbox, and later ones, beside bubblewrap and runc.
 
-use std::{process::Stdio, time::Duration};
+mod peers;
+
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use outlast_protocol::Micros;
 use serde_json::Value;
-use tokio::{process::Command, time::Instant};
 
 use crate::{
     api::{Client, message},
     disk::Disk,
     model::{Ask, Endpoint},
-    relay::is_there,
     report::{Aim, Row},
     run::Bench,
     stats::Samples,
 };
+use peers::Peers;
 
 const GROUP: &str = "Hands: `bash` with `true`";
 
@@ -25,11 +26,7 @@ const ROUNDS: usize = 40;
 /// Calls of each: the first is cold.
 const CALLS: usize = 8;
 
-/// A sandbox that does nothing: the same namespaces, the host's programs, a fresh `/tmp`.
-const SANDBOX: &str = "--unshare-all --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib \
-    --symlink usr/lib64 /lib64 --proc /proc --dev /dev --tmpfs /tmp /bin/true";
-
-/// Measures a cold call, warm ones and bubblewrap in turns.
+/// Measures a cold call, warm ones and the others in turns.
 pub(crate) async fn measure(bench: &mut Bench) -> Result<Vec<Row>> {
     let mut endpoint = Endpoint::start().await?;
     let server = bench
@@ -38,19 +35,19 @@ pub(crate) async fn measure(bench: &mut Bench) -> Result<Vec<Row>> {
     let server = server.start().await?;
     let mut client = Client::open(server.address).await?;
     let disk = Disk::open(&bench.dir)?;
-    let has_peer = is_there("bwrap".as_ref());
+    let mut peers = Peers::find(bench).await?;
     let mut found = Found::default();
     for _ in 0..bench.options.rounds(ROUNDS) {
-        if has_peer {
-            found.peer.push_ms(bubblewrap().await?);
+        if let Some(took) = peers.bubblewrap().await? {
+            found.peer.push_ms(took);
+        }
+        if let Some(took) = peers.runc().await? {
+            found.runc.push_ms(took);
         }
         found.disk.push_ms(disk.sync().await?);
         let session = client.session().await?;
         found.session(&mut client, &mut endpoint, &session).await?;
         client.delete(&session).await?;
-    }
-    if !has_peer {
-        bench.lacks("bubblewrap: `bwrap` is not installed");
     }
     let provision = provision(&client.metrics().await?);
     server.stop().await?;
@@ -66,6 +63,7 @@ struct Found {
     cold_whole: Samples,
     warm_whole: Samples,
     peer: Samples,
+    runc: Samples,
     disk: Samples,
 }
 
@@ -122,9 +120,13 @@ impl Found {
             "ms",
             &self.warm_whole,
         );
+        let same = Row::new(GROUP, "the same first call", "ms", &self.cold);
         let mut rows = vec![
             cold.beside(bwrap, &self.cold, &self.peer)
-                .aim(Aim::Most(30.0)),
+                .aim(Aim::Most(30.0))
+                .note("bwrap: no limits, disk, control groups, init or shell"),
+            same.beside("runc run /bin/true", &self.cold, &self.runc)
+                .note("runc: the same limits; no user namespace, overlay, disk, filter, init or shell"),
             warm.beside(sync, &self.warm, &self.disk)
                 .aim(Aim::Most(2.0)),
             whole.beside(bwrap, &self.cold_whole, &self.peer),
@@ -154,20 +156,6 @@ fn between(pair: &[Value]) -> Result<Duration> {
     };
     let micros = at(result)?.0 - at(call)?.0;
     Ok(Duration::from_micros(u64::try_from(micros)?))
-}
-
-async fn bubblewrap() -> Result<Duration> {
-    let begun = Instant::now();
-    let mut command = Command::new("bwrap");
-    command
-        .args(SANDBOX.split_whitespace())
-        .stdin(Stdio::null());
-    let output = command.output().await?;
-    let took = begun.elapsed();
-    if !output.status.success() {
-        bail!("bwrap: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(took)
 }
 
 /// Reads the mean time of a sandbox's start, in milliseconds.
