@@ -22,6 +22,7 @@ mod listing;
 mod metric_definitions;
 mod observe;
 mod once;
+mod own;
 mod plain;
 mod resources;
 mod router;

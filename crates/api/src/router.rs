@@ -11,7 +11,7 @@ use outlast_kernel::Kernel;
 use crate::{
     Api, agents,
     app::{App, Shared},
-    auth, environments, events, files, health, later, observe, resources, sessions, stream,
+    auth, environments, events, files, health, later, observe, own, resources, sessions, stream,
     threads,
 };
 
@@ -30,6 +30,7 @@ pub fn router(api: Api) -> Router {
         .merge(files())
         .merge(sessions())
         .merge(resources())
+        .merge(own::routes())
         .merge(later::routes())
         .fallback(later::not_found)
         .method_not_allowed_fallback(later::method_not_allowed)

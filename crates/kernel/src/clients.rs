@@ -78,12 +78,8 @@ impl Kernel {
 
     /// Returns the fold of a session's log.
     pub async fn state(&self, session: SessionId) -> Result<Arc<State>, Problem> {
-        self.0.store.head(session).await.map_err(|fault| {
-            if matches!(fault, outlast_store::ReadError::NotFound(_)) {
-                return Problem::not_found(format_args!("session `{session}`"));
-            }
-            error::read(&fault)
-        })
+        let head = self.0.store.head(session).await;
+        head.map_err(|fault| error::of(session, &fault))
     }
 
     /// Lists sessions.

@@ -79,8 +79,8 @@ async fn round(inner: &Arc<Inner>) -> bool {
     full && won
 }
 
-/// Claims one thread.
-async fn claim(inner: &Arc<Inner>, ready: Ready) -> bool {
+/// Claims one thread; tells whether that put a brain on it.
+pub(crate) async fn claim(inner: &Arc<Inner>, ready: Ready) -> bool {
     let Some((permit, claim)) = inner.reserve() else {
         return false;
     };

@@ -2,7 +2,7 @@
 
 use outlast_protocol::{
     ErrorCode, Problem,
-    id::{EnvironmentId, FileId},
+    id::{EnvironmentId, FileId, SessionId},
 };
 use outlast_session::Refusal;
 use outlast_store::{AppendError, ReadError, WriteError};
@@ -64,6 +64,14 @@ pub(crate) fn append(error: AppendError) -> Problem {
         // Another process can do it.
         error @ AppendError::Dead(_) => unavailable(&error.to_string()),
         AppendError::Refused(refusal) => internal(&refusal),
+    }
+}
+
+/// Returns what a client is told of a failed read of a session.
+pub(crate) fn of(session: SessionId, fault: &ReadError) -> Problem {
+    match fault {
+        ReadError::NotFound(_) => Problem::not_found(format_args!("session `{session}`")),
+        ReadError::Unreadable(_) | ReadError::Unavailable(_) => read(fault),
     }
 }
 

@@ -123,6 +123,11 @@ impl Hands {
         }
     }
 
+    /// Returns how many hands this process knows to live.
+    pub(crate) fn count(&self) -> usize {
+        self.uses().len()
+    }
+
     /// Returns what lives or has left something on this node.
     pub(crate) async fn list(&self) -> Vec<IncarnationId> {
         self.provisioner.list().await

@@ -1,6 +1,13 @@
 //! The kernel itself: its parts, its tasks, and the one way it appends.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
 use outlast_blobs::Blobs;
 use outlast_hands::{Limits, Provisioner, Requirement, images::Images};
@@ -24,6 +31,7 @@ use crate::{
     files::Publisher,
     hand::{self, Hands},
     lease::{Claims, Lease, Leases},
+    monitor::{self, Monitor},
     preview::Bus,
     signal::Signals,
 };
@@ -101,6 +109,9 @@ pub(crate) struct Inner {
     pub(crate) previews: Bus,
     pub(crate) signals: Signals,
     pub(crate) leases: Leases,
+    pub(crate) monitor: Monitor,
+    /// When an append last found the store unavailable, in microseconds; 0 is never.
+    failed_at: AtomicI64,
     /// Told when a thread may want a brain.
     pub(crate) wake: Notify,
     pub(crate) slots: Arc<Semaphore>,
@@ -137,6 +148,8 @@ impl Kernel {
             previews: Bus::default(),
             signals: Signals::default(),
             leases: Leases::default(),
+            monitor: Monitor::default(),
+            failed_at: AtomicI64::new(0),
             wake: Notify::new(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -151,6 +164,7 @@ impl Kernel {
         });
         inner.tasks.spawn(dispatch::wake(inner.clone()));
         inner.tasks.spawn(dispatch::tidy(inner.clone()));
+        inner.tasks.spawn(monitor::watch(inner.clone()));
         inner.tasks.spawn(checkpoint::watch(inner.clone()));
         Ok((Self(inner), Claims::new(receiver)))
     }
@@ -255,6 +269,11 @@ impl Inner {
         let inner = self.clone();
         self.tasks.spawn(async move {
             let outcome = pending.await;
+            if let Err(AppendError::Unavailable(_)) = &outcome {
+                inner
+                    .failed_at
+                    .store(inner.clock.now().0, Ordering::Relaxed);
+            }
             match &outcome {
                 Ok(outcome) => inner.absorb(outcome, permit),
                 Err(AppendError::Unavailable(_)) if permit.is_some() => {
@@ -264,6 +283,12 @@ impl Inner {
             }
             outcome
         })
+    }
+
+    /// Returns when an append last found the store unavailable.
+    pub(crate) fn store_failed_at(&self) -> Option<Micros> {
+        let at = self.failed_at.load(Ordering::Relaxed);
+        (at != 0).then_some(Micros(at))
     }
 
     /// Starts the brain that an outcome claimed for, and tells those whom it concerns.

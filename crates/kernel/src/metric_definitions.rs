@@ -4,6 +4,10 @@
 pub(crate) const CLAIMS: &str = "outlast_kernel_claims_total";
 /// Calls that were handed to a hand, by how they ended.
 pub(crate) const CALLS: &str = "outlast_kernel_calls_total";
+/// Threads that are unfinished, by what they wait for, as last counted.
+pub(crate) const UNFINISHED: &str = "outlast_kernel_unfinished_threads";
+/// Threads that nobody would have woken, as last counted; always 0 if all is right.
+pub(crate) const STUCK: &str = "outlast_kernel_stuck_threads";
 /// Seconds from asking for a hand to having it.
 pub(crate) const PROVISION: &str = "outlast_kernel_provision_seconds";
 /// Hands that were lost.

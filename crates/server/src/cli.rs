@@ -4,6 +4,7 @@ mod check;
 mod config;
 mod console;
 mod descriptors;
+mod doctor;
 mod failure;
 mod files;
 mod hand_host;
@@ -13,6 +14,7 @@ mod run;
 mod scripted_model;
 mod serve;
 mod sessions;
+mod support_bundle;
 mod table;
 mod words;
 
@@ -89,6 +91,10 @@ enum Command {
     /// Manage the root file systems that environments may choose from
     #[command(subcommand)]
     Images(images::Command),
+    /// Say what sessions wait for and which part failed, without a word of what users wrote
+    Doctor(doctor::Arguments),
+    /// Pack what others need to find a fault: ids, sizes, times and kinds of errors, no contents
+    SupportBundle(support_bundle::Arguments),
     /// Try what this host can isolate, for the user that asks
     Check(check::Arguments),
     /// Keep the sandboxes of a data directory; `serve` starts it where there is none
@@ -175,6 +181,15 @@ async fn dispatch(
         Command::Images(command) => {
             let loaded = common.load(environment, None)?;
             images::run(command, &loaded, console).await
+        }
+        Command::Doctor(arguments) => {
+            let client = common.client(environment).await?;
+            doctor::run(arguments, &client, console).await
+        }
+        Command::SupportBundle(arguments) => {
+            let loaded = common.load(environment, None)?;
+            let found = find(&common.place(environment), &loaded).await?;
+            support_bundle::run(arguments, &loaded, found, console).await
         }
         Command::Check(arguments) => {
             let loaded = common.load(environment, None)?;

@@ -104,6 +104,19 @@ impl Client {
         self.send(Method::GET, path, query, None).await
     }
 
+    /// Reads what is no object, such as metrics, as text.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Client::get`].
+    pub async fn text(&self, path: &str) -> Result<String, Error> {
+        let request = self.request(Method::GET, path, &[]).timeout(ANSWER);
+        let response = request.send().await;
+        let response = response.map_err(|error| self.unreachable(error))?;
+        let text = accepted(response).await?.text().await;
+        text.map_err(|error| self.unreachable(error))
+    }
+
     /// Writes an object; safe to be repeated, and repeated where that helps.
     ///
     /// # Errors

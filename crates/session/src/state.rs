@@ -316,6 +316,14 @@ impl Thread {
         }
     }
 
+    /// Tells whether the thread shows itself as doing nothing.
+    pub fn is_at_rest(&self) -> bool {
+        match self.status {
+            Status::Idle | Status::Terminated => true,
+            Status::Running | Status::Rescheduling => false,
+        }
+    }
+
     /// Returns the calls that a client has to answer.
     pub fn asked(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| call.phase == Phase::Asked)

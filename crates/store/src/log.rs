@@ -52,6 +52,12 @@ pub trait Log: Debug + Send + Sync {
     /// Returns the earliest moment after `now` from which a thread wants a brain.
     async fn next_ready(&self, now: Micros) -> Result<Option<Micros>, ReadError>;
 
+    /// Returns sessions with a thread that is not at rest, in no order.
+    ///
+    /// That is: one that a brain holds, that wants one now or later, or that shows itself as
+    /// working. A look at them alone costs nothing for sessions at rest.
+    async fn unfinished(&self, limit: usize) -> Result<Vec<SessionId>, ReadError>;
+
     /// Returns those incarnations that a session names which can still go on, with that session.
     ///
     /// An incarnation is named before it is made: one that is there and not among these is nobody's.

@@ -153,6 +153,10 @@ impl<S: Log> Log for Faulty<S> {
         self.inner.next_ready(now).await
     }
 
+    async fn unfinished(&self, limit: usize) -> Result<Vec<SessionId>, ReadError> {
+        self.inner.unfinished(limit).await
+    }
+
     async fn named(
         &self,
         hands: &[IncarnationId],

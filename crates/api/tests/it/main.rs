@@ -14,6 +14,7 @@ mod agents;
 mod bench;
 mod brain;
 mod concurrency;
+mod diagnosis;
 mod environments;
 mod events;
 mod files;

@@ -104,7 +104,7 @@ fn lacking(survey: &Survey, require: &[Requirement]) -> Vec<Lacking> {
 
 /// Returns the data directory, or the nearest folder above it that is there: what can be mounted
 /// depends on the file system, and a check makes no data directory.
-fn place(data_dir: &Path) -> PathBuf {
+pub(super) fn place(data_dir: &Path) -> PathBuf {
     let there = data_dir.ancestors().find(|path| path.is_dir());
     there.map_or_else(std::env::temp_dir, Path::to_owned)
 }

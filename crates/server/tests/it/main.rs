@@ -11,6 +11,7 @@
 mod commands;
 mod config;
 mod disk;
+mod doctor;
 mod files;
 mod first_session;
 mod hosts;

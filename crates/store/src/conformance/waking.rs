@@ -14,6 +14,7 @@ pub(super) async fn run(world: &impl AsyncFn() -> World) {
     timers_come_due(&world().await).await;
     the_dead_leave_their_threads(&world().await).await;
     who_owes_a_word_is_woken(&world().await).await;
+    the_unfinished_are_known(&world().await).await;
 }
 
 fn waits(session: SessionId) -> Ready {
@@ -195,4 +196,37 @@ async fn who_owes_a_word_is_woken(world: &World) {
         [waits(gone.session)],
         "a client's answer is waited for now"
     );
+}
+
+/// Sessions at rest are not among the unfinished; all others are.
+async fn the_unfinished_are_known(world: &World) {
+    let rests = world.session().await;
+    assert_eq!(world.store.unfinished(10).await.unwrap(), []);
+    let waits = world.session().await;
+    world.send(waits, "work").await;
+    let held = world.running().await;
+    let mut asks = world.running().await;
+    world.asks(&mut asks).await;
+    asks.say(Step::EndTurn(Stop::EndTurn)).await.unwrap();
+    let mut later = world.running().await;
+    let due = world.clock.now().after(Duration::from_secs(3_600));
+    let error = json(&json!({ "error": { "type": "model_overloaded_error" } }));
+    let then = Then::Retry(due);
+    later
+        .say(Step::Fail(Failure { error, then }))
+        .await
+        .unwrap();
+
+    let mut found = world.store.unfinished(10).await.unwrap();
+    found.sort_unstable();
+    for (session, there) in [
+        (rests, false),
+        (waits, true),
+        (held.session, true),
+        (asks.session, false),
+        (later.session, true),
+    ] {
+        assert_eq!(found.contains(&session), there, "{session}");
+    }
+    assert_eq!(world.store.unfinished(2).await.unwrap().len(), 2);
 }

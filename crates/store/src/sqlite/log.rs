@@ -121,6 +121,12 @@ impl Log for Sqlite {
         self.readers.read(move |tx| ready::next(tx, now)).await
     }
 
+    async fn unfinished(&self, limit: usize) -> Result<Vec<SessionId>, ReadError> {
+        self.readers
+            .read(move |tx| ready::unfinished(tx, limit))
+            .await
+    }
+
     async fn named(
         &self,
         hands: &[IncarnationId],

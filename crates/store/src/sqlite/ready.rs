@@ -1,6 +1,6 @@
 //! Threads that want a brain.
 
-use outlast_protocol::Micros;
+use outlast_protocol::{Micros, id::SessionId};
 use rusqlite::{Connection, Row, params};
 
 use super::fault::Fault;
@@ -85,6 +85,27 @@ pub(super) fn next(connection: &Connection, now: Micros) -> Result<Option<Micros
     Ok(at.map(Micros))
 }
 
+/// Sessions with a thread that is not at rest.
+const UNFINISHED: &str = "SELECT id FROM sessions WHERE deleted = 0 AND no IN (\
+     SELECT session_no FROM threads WHERE ready_at IS NOT NULL \
+     UNION ALL SELECT session_no FROM threads WHERE holder IS NOT NULL \
+     UNION ALL SELECT no FROM sessions WHERE deleted = 0 AND status IN ('running', 'rescheduling')) \
+     LIMIT ?1";
+
+/// Returns sessions with a thread that is not at rest.
+pub(super) fn unfinished(
+    connection: &Connection,
+    limit: usize,
+) -> Result<Vec<SessionId>, ReadError> {
+    let mut statement = connection.prepare_cached(UNFINISHED)?;
+    let mut rows = statement.query([bound(limit)])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(session_id(&row.get::<_, String>(0)?)?);
+    }
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +124,15 @@ mod tests {
         ] {
             let plan = connect::plan(&connection, statement);
             assert!(plan.contains(index), "{statement}: {plan}");
+        }
+        let plan = connect::plan(&connection, UNFINISHED);
+        for index in [
+            "threads_ready",
+            "threads_holder",
+            "sessions_status",
+            "PRIMARY KEY",
+        ] {
+            assert!(plan.contains(index), "{plan}");
         }
         for statement in [AT_ONCE, DUE] {
             let plan = connect::plan(&connection, statement);

@@ -7,7 +7,7 @@ use outlast_protocol::{
     Micros,
     id::{EventId, IncarnationId, SessionId},
 };
-use outlast_session::{Record, State};
+use outlast_session::{Record, State, Status};
 use outlast_store::{
     Append, Listing, Log, Order, Pending, ReadError, Ready, SessionQuery, Slice, Snapshot,
 };
@@ -89,6 +89,13 @@ impl Log for Memory {
             threads.filter_map(|number| log.state.ready_at(number))
         });
         Ok(moments.filter(|at| *at > now).min())
+    }
+
+    async fn unfinished(&self, limit: usize) -> Result<Vec<SessionId>, ReadError> {
+        let inner = self.lock();
+        let live = inner.logs.values().filter(|log| !log.state.deleted);
+        let found = live.filter(|log| is_unfinished(&log.state));
+        Ok(found.map(|log| log.state.id).take(limit).collect())
     }
 
     async fn named(
@@ -193,6 +200,14 @@ impl Inner {
         }
         found
     }
+}
+
+/// Tells whether a thread is not at rest.
+fn is_unfinished(state: &State) -> bool {
+    let works = matches!(state.status, Status::Running | Status::Rescheduling);
+    let waits = |number| state.ready_at(number).is_some();
+    let held = state.threads.iter().any(|thread| thread.lease.is_some());
+    works || held || (0_u32..).take(state.threads.len()).any(waits)
 }
 
 /// Cuts a slice out of a log.

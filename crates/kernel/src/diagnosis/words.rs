@@ -1,0 +1,73 @@
+//! The verdict in one sentence, made of ids and counts alone.
+
+use outlast_protocol::diagnosis::{CallStands, Holder, ThreadDiagnosis, WaitsFor};
+use outlast_session::State;
+
+/// Says who has to do what next.
+pub(super) fn verdict(
+    state: &State,
+    threads: &[ThreadDiagnosis],
+    stuck: bool,
+    free: usize,
+) -> String {
+    let words: Vec<String> = threads
+        .iter()
+        .map(|thread| {
+            let words = thread_words(thread, free);
+            match threads.len() {
+                1 => words,
+                _ => format!("thread `{}` {words}", thread.thread_id),
+            }
+        })
+        .collect();
+    let words = words.join("; ");
+    if state.archived_at.is_some() {
+        return "archived: nothing follows".to_owned();
+    }
+    if stuck {
+        return format!("STUCK, nobody will wake it by itself: {words}");
+    }
+    words
+}
+
+fn thread_words(thread: &ThreadDiagnosis, free: usize) -> String {
+    match &thread.waits_for {
+        WaitsFor::Nothing => "is over: nothing follows".to_owned(),
+        WaitsFor::Input => "is at rest: a client's next input wakes it".to_owned(),
+        WaitsFor::Answers { event_ids } => {
+            let ids: Vec<_> = event_ids.iter().map(|id| format!("`{id}`")).collect();
+            format!("waits for a client to answer {}", ids.join(", "))
+        }
+        WaitsFor::AnyBrain if free == 0 => {
+            "waits for a brain: all of this process's are at work".to_owned()
+        }
+        WaitsFor::AnyBrain => "waits for a brain, and one is free: it starts at once".to_owned(),
+        WaitsFor::Timer { at } => format!("tries again at {at}"),
+        WaitsFor::Brain { process_id, holder } => held(thread, *holder, &process_id.to_string()),
+    }
+}
+
+fn held(thread: &ThreadDiagnosis, holder: Holder, process: &str) -> String {
+    match holder {
+        Holder::Forgotten => {
+            "is held by this process, but by none of its brains: it is taken up again".to_owned()
+        }
+        Holder::Dead => format!("was held by process `{process}`, which is dead: it is taken over"),
+        Holder::Elsewhere => format!("is worked on by process `{process}`: {}", does(thread)),
+        Holder::Here => format!("is worked on here: {}", does(thread)),
+    }
+}
+
+/// Says what a brain is about.
+fn does(thread: &ThreadDiagnosis) -> String {
+    if let Some(request) = thread.open_request {
+        return format!("the model answers request `{request}`");
+    }
+    let running = thread.calls.iter().find_map(|call| match call.stands {
+        CallStands::Intended { hand } => {
+            Some(format!("call `{}` runs in hand `{hand}`", call.event_id))
+        }
+        CallStands::Asked | CallStands::Allowed | CallStands::Settled { .. } => None,
+    });
+    running.unwrap_or_else(|| "it is between two steps".to_owned())
+}

@@ -1,0 +1,150 @@
+//! A diagnosis for a person at 3 a.m.: the verdict first, then what it stands on.
+
+use outlast_protocol::{
+    Micros,
+    diagnosis::{
+        CallDiagnosis, CallStands, HandDiagnosis, Part, ServerDiagnosis, SessionDiagnosis,
+        ThreadDiagnosis, Trouble, Unfinished,
+    },
+};
+
+use crate::cli::{table::table, words::seconds};
+
+/// Writes what is known of a session.
+pub(super) fn session(found: &SessionDiagnosis) -> String {
+    let mut lines = vec![
+        format!("session   {} {}", found.session_id, found.status.as_str()),
+        format!("verdict   {}", found.verdict),
+        format!(
+            "log       {} records, the last one {} ago",
+            found.tail,
+            ago(found.at, found.last_record_at)
+        ),
+    ];
+    for thread in &found.threads {
+        lines.push(self::thread(found.at, thread));
+        lines.extend(thread.calls.iter().map(call));
+    }
+    lines.extend(found.hand.iter().map(|hand| self::hand(found.at, hand)));
+    lines.extend(found.troubles.iter().map(|one| trouble(found.at, one)));
+    if found.troubles.is_empty() {
+        lines.push("troubles  none on record".to_owned());
+    }
+    lines.join("\n") + "\n"
+}
+
+fn thread(now: Micros, thread: &ThreadDiagnosis) -> String {
+    let since = thread
+        .since
+        .map(|at| format!(" for {}", ago(now, at)))
+        .unwrap_or_default();
+    format!(
+        "thread    {} {}, waits for {}{since}; epoch {}, attempts {}, retries {}, queued {}",
+        thread.thread_id,
+        thread.status.as_str(),
+        thread.waits_for.word(),
+        thread.epoch,
+        thread.attempts,
+        thread.retries,
+        thread.queued + thread.interrupts,
+    )
+}
+
+fn call(call: &CallDiagnosis) -> String {
+    let stands = match call.stands {
+        CallStands::Asked => "asks a client".to_owned(),
+        CallStands::Allowed => "may run, was not handed over".to_owned(),
+        CallStands::Intended { hand } => format!("was handed to {hand}, no answer yet"),
+        CallStands::Settled { outcome } => format!("is over: {}", word(&outcome)),
+    };
+    format!("call      {} {stands}", call.event_id)
+}
+
+fn hand(now: Micros, hand: &HandDiagnosis) -> String {
+    let life = match (hand.lost, hand.begun) {
+        (true, _) => "lost",
+        (false, true) => "begun",
+        (false, false) => "wanted, not begun",
+    };
+    let checkpoint = match hand.checkpoint_at {
+        Some(at) => format!("checkpoint {} old", ago(now, at)),
+        None => "no checkpoint".to_owned(),
+    };
+    format!("hand      {} {life}, {checkpoint}", hand.incarnation)
+}
+
+fn trouble(now: Micros, trouble: &Trouble) -> String {
+    let part = match trouble.part {
+        Part::Log => "log",
+        Part::Brain => "brain",
+        Part::Model => "model",
+        Part::Hand => "hand",
+        Part::Mcp => "mcp",
+        Part::Client => "client",
+    };
+    let record = trouble
+        .position
+        .map(|position| format!(", record {position}"))
+        .unwrap_or_default();
+    format!(
+        "trouble   {part}: {} {} ago{record}",
+        trouble.kind,
+        ago(now, trouble.at)
+    )
+}
+
+/// Writes what is known of a server.
+pub(super) fn server(found: &ServerDiagnosis) -> String {
+    let store = match found.store_failed_at {
+        Some(at) => format!("failed {} ago", ago(found.at, at)),
+        None => "no failure since the process began".to_owned(),
+    };
+    let waiting: Vec<_> = found
+        .waiting
+        .iter()
+        .map(|(word, count)| format!("{count} for {word}"))
+        .collect();
+    let mut text = format!(
+        "server    outlast {}, process {}\nbrains    {} of {} at work\nlog       {store}\n\
+         hands     {} live\nthreads   {}\n",
+        found.version,
+        found.process_id,
+        found.busy,
+        found.brains,
+        found.hands,
+        if waiting.is_empty() {
+            "all at rest".to_owned()
+        } else {
+            format!("unfinished, waiting: {}", waiting.join(", "))
+        },
+    );
+    if !found.sessions.is_empty() {
+        let rows: Vec<_> = found
+            .sessions
+            .iter()
+            .map(|one| row(found.at, one))
+            .collect();
+        text.push('\n');
+        let head = ["SESSION", "STATUS", "WAITS FOR", "QUIET FOR", "STUCK"];
+        text.push_str(&table(&head, &rows));
+    }
+    text
+}
+
+fn row(now: Micros, one: &Unfinished) -> Vec<String> {
+    vec![
+        one.session_id.to_string(),
+        one.status.as_str().to_owned(),
+        one.waits_for.word().to_owned(),
+        ago(now, one.last_record_at),
+        if one.stuck { "STUCK" } else { "" }.to_owned(),
+    ]
+}
+
+fn ago(now: Micros, at: Micros) -> String {
+    seconds(now.since(at).as_secs_f64())
+}
+
+fn word(outcome: &outlast_protocol::Outcome) -> String {
+    format!("{outcome:?}").to_lowercase()
+}
