@@ -20,7 +20,7 @@ use super::{
     client::{Ask, Client, Gone},
     remote_hand::RemoteHand,
     streams,
-    wire::{Alive, Fault, LIMITS, SUM, escaped},
+    wire::{Alive, Fault, LIMITS, SUM, Settings, escaped, milliseconds},
 };
 use crate::{
     Hand, Keep, Limits, Promise, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
@@ -138,6 +138,28 @@ impl Remote {
     /// Tells the host to take no new hand and to end with its last one.
     async fn drain(&self) {
         self.say("/v1/host/drain").await;
+    }
+
+    /// Has the host, which may have been started by an earlier server, wait so long for a server.
+    ///
+    /// One that does not know how keeps what it was started with; that is logged.
+    pub async fn wait_for_servers(&mut self, orphan: Duration) {
+        let orphan_ms = milliseconds(orphan);
+        if self.about.orphan_ms == orphan_ms {
+            return;
+        }
+        let was = self.about.orphan_ms;
+        let mut ask = Ask::new(Method::PUT, "/v1/host/settings".to_owned());
+        // Numbers always make JSON.
+        ask.body = body(&Settings { orphan_ms }).unwrap_or_default();
+        match timeout(PATIENCE, self.client.try_once::<()>(&ask)).await {
+            Ok(Ok(())) => self.about.orphan_ms = orphan_ms,
+            Ok(Err(_)) | Err(_) => tracing::warn!(
+                "the hand host keeps `hands.orphan_seconds` at {} s until it ends; \
+                 `outlast hand-host --stop` ends it",
+                was / 1_000
+            ),
+        }
     }
 
     /// Tells the host that its server goes away in order: it ends if it has no hand.

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use axum::{
@@ -21,7 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     streams,
-    wire::{About, Alive, Asked, Reap},
+    wire::{About, Alive, Asked, Reap, Settings, milliseconds},
 };
 use crate::{CallError, Fence, HandLost, ProvisionError, Provisioner, Recalled, Recipe};
 
@@ -45,6 +46,7 @@ struct Changing {
     spoken: Instant,
     draining: bool,
     leaving: bool,
+    orphan: Duration,
     running: HashMap<IncarnationId, usize>,
 }
 
@@ -83,6 +85,7 @@ impl Shared {
             spoken: Instant::now(),
             draining: false,
             leaving: false,
+            orphan: Duration::from_millis(about.orphan_ms),
             running: HashMap::new(),
         };
         Self {
@@ -102,6 +105,11 @@ impl Shared {
     /// Returns when a server last asked for something.
     pub(super) fn spoken(&self) -> Instant {
         self.state().spoken
+    }
+
+    /// Returns after how long without a word from a server the host ends.
+    pub(super) fn orphan(&self) -> Duration {
+        self.state().orphan
     }
 
     /// Tells whether the host ends with its last hand.
@@ -173,6 +181,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/host", get(about))
         .route("/v1/host/drain", post(drain))
         .route("/v1/host/leave", post(leave))
+        .route("/v1/host/settings", put(settle))
         .route("/v1/hands", get(list))
         .nest("/v1/hands/{incarnation}", hand)
         .layer(DefaultBodyLimit::max(LONGEST))
@@ -192,9 +201,10 @@ async fn hear(State(shared): State<Arc<Shared>>, request: Request, next: Next) -
 }
 
 async fn about(State(shared): State<Arc<Shared>>) -> Json<About> {
-    let draining = shared.is_draining();
+    let (draining, orphan) = (shared.is_draining(), shared.orphan());
     Json(About {
         draining,
+        orphan_ms: milliseconds(orphan),
         ..shared.about.clone()
     })
 }
@@ -208,6 +218,16 @@ async fn drain(State(shared): State<Arc<Shared>>) -> Json<()> {
 
 async fn leave(State(shared): State<Arc<Shared>>) -> Json<()> {
     shared.state().leaving = true;
+    shared.changed.notify_one();
+    Json(())
+}
+
+async fn settle(
+    State(shared): State<Arc<Shared>>,
+    Json(Settings { orphan_ms }): Json<Settings>,
+) -> Json<()> {
+    tracing::info!(orphan_ms, "told how long to wait for a server");
+    shared.state().orphan = Duration::from_millis(orphan_ms);
     shared.changed.notify_one();
     Json(())
 }

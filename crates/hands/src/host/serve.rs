@@ -13,6 +13,7 @@ use super::{
     About, Lock, VERSION,
     place::of_this_user,
     routes::{self, Shared},
+    wire::milliseconds,
 };
 use crate::{Keep, Provisioner};
 
@@ -58,7 +59,7 @@ impl Options {
             pid: std::process::id(),
             isolation: self.isolation,
             refusal: self.refusal,
-            orphan_ms: u64::try_from(self.orphan.as_millis()).unwrap_or(u64::MAX),
+            orphan_ms: milliseconds(self.orphan),
             draining: false,
         }
     }
@@ -82,7 +83,6 @@ pub struct Host {
     lock: Lock,
     listener: UnixListener,
     shared: Arc<Shared>,
-    orphan: Duration,
 }
 
 impl Host {
@@ -97,12 +97,10 @@ impl Host {
         options: Options,
     ) -> io::Result<Self> {
         let listener = lock.listen()?;
-        let orphan = options.orphan;
         Ok(Self {
             lock,
             listener,
             shared: Arc::new(Shared::new(provisioner, options.about())),
-            orphan,
         })
     }
 
@@ -115,7 +113,6 @@ impl Host {
             lock,
             listener,
             shared,
-            orphan,
         } = self;
         let closing = CancellationToken::new();
         let router = routes::router(shared.clone());
@@ -127,7 +124,7 @@ impl Host {
             // It never returns before it is told to.
             _ = &mut served => Ended::Told,
             () = stop.cancelled() => Ended::Told,
-            ended = unwanted(&shared, orphan) => ended,
+            ended = unwanted(&shared) => ended,
         };
         for incarnation in live(&shared).await {
             end(&shared, incarnation).await;
@@ -140,13 +137,14 @@ impl Host {
 }
 
 /// Waits until nobody wants the host any more.
-async fn unwanted(shared: &Arc<Shared>, orphan: Duration) -> Ended {
+async fn unwanted(shared: &Arc<Shared>) -> Ended {
     loop {
+        let orphan = shared.orphan();
         tokio::select! {
             () = shared.changed.notified() => {}
             () = sleep(LOOK.min(orphan)) => {}
         }
-        if Instant::now().saturating_duration_since(shared.spoken()) >= orphan {
+        if Instant::now().saturating_duration_since(shared.spoken()) >= shared.orphan() {
             return Ended::Orphaned;
         }
         if shared.is_draining() && drain(shared).await {

@@ -1,6 +1,6 @@
 //! What goes over the socket, apart from what the seam has already.
 
-use std::{borrow::Cow, io};
+use std::{borrow::Cow, io, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -30,6 +30,17 @@ pub struct About {
     /// Whether it takes no new hand and ends with its last one.
     #[serde(default)]
     pub draining: bool,
+}
+
+/// What a server may change of a host that runs: nothing else of its settings outlives a request.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(super) struct Settings {
+    pub(super) orphan_ms: u64,
+}
+
+/// Writes a duration.
+pub(super) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What is known of a hand that lives.

@@ -62,6 +62,11 @@ impl Running {
         self.thread.join().unwrap()
     }
 
+    /// Waits for its end.
+    fn ended(self) -> Option<Ended> {
+        self.thread.join().unwrap()
+    }
+
     fn die(self) {
         self.die.cancel();
         assert_eq!(self.thread.join().unwrap(), None);
@@ -120,6 +125,21 @@ fn fakes() -> Fakes {
             Reply::Now(CallResult::text(number.to_string()))
         }
     })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_waits_for_servers_as_the_newest_one_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::usual(dir.path());
+    let host = Running::start(place, Arc::new(fakes()), options(LONG));
+    let mut first = remote(dir.path()).await;
+    first.wait_for_servers(Duration::from_secs(300)).await;
+    assert_eq!(first.about().orphan_ms, 300_000);
+    let mut second = remote(dir.path()).await;
+    assert_eq!(second.about().orphan_ms, 300_000);
+    second.wait_for_servers(Duration::from_millis(100)).await;
+    // Nobody speaks any more.
+    assert_eq!(host.ended(), Some(Ended::Orphaned));
 }
 
 #[tokio::test(flavor = "multi_thread")]

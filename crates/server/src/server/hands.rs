@@ -40,7 +40,8 @@ impl Hands {
     ) -> Result<Self, StartError> {
         let place = Place::usual(dir);
         if starter.is_some() || place.is_held().unwrap_or(false) {
-            let (remote, found) = Remote::open(dir, starter).await?;
+            let (mut remote, found) = Remote::open(dir, starter).await?;
+            remote.wait_for_servers(config.hands.orphan()).await;
             return Ok(Self::Beside { remote, found });
         }
         let lock = place.take().await?;
