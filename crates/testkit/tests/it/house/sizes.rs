@@ -17,6 +17,9 @@ const ROOM: usize = 8_000;
 /// Lines of `protocol`: a room that everybody uses grows first.
 const PROTOCOL: usize = 6_000;
 
+/// Lines of `hands`: the driver, its packs, images and the host are one room.
+const HANDS: usize = 9_000;
+
 /// Returns the source files below a folder, tests aside.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else {
@@ -91,7 +94,11 @@ fn nine_files_of_ten_are_short() {
 #[test]
 fn no_room_outgrows_its_bound() {
     let total = |files: &[(PathBuf, usize)]| files.iter().map(|(_, lines)| lines).sum::<usize>();
-    let bound = |room: &str| if room == "protocol" { PROTOCOL } else { ROOM };
+    let bound = |room: &str| match room {
+        "protocol" => PROTOCOL,
+        "hands" => HANDS,
+        _ => ROOM,
+    };
     let large: Vec<_> = rooms()
         .into_iter()
         .map(|(room, files)| (total(&files), room))
