@@ -62,16 +62,36 @@ async fn a_session_is_told_apart_by_who_has_to_act() {
     assert_eq!(woken.code, Some(0), "{woken:?}");
 
     let bundle = dir.path().join("bundle.tar.gz");
-    let pack = async || {
-        let mut command = outlast(dir.path());
-        command
-            .args(["support-bundle", &id, "--output"])
-            .arg(&bundle);
-        Output::of(&mut command).await
-    };
-    let packed = pack().await;
+    is_packed(dir.path(), &id, &bundle).await;
+    let interrupt = json!({"type": "user.interrupt"});
+    server.client.send(&id, &[interrupt]).await;
+    server.client.idle(&id, 1).await;
+    assert!(server.stop().await.success());
+    let nobody = doctor(&[]).await;
+    assert_eq!(nobody.code, Some(3), "{nobody:?}");
+    fs::remove_file(&bundle).unwrap();
+    let packed = pack(dir.path(), &id, &bundle).await;
     assert_eq!(packed.code, Some(0), "{packed:?}");
     let files = unpacked(&bundle);
+    assert!(
+        files
+            .iter()
+            .any(|(name, _)| name.ends_with("unreachable.txt"))
+    );
+}
+
+/// Packs a bundle.
+async fn pack(dir: &Path, id: &str, bundle: &Path) -> Output {
+    let mut command = outlast(dir);
+    command.args(["support-bundle", id, "--output"]).arg(bundle);
+    Output::of(&mut command).await
+}
+
+/// Packs a bundle while a call runs, and looks at all that is in it.
+async fn is_packed(dir: &Path, id: &str, bundle: &Path) {
+    let packed = pack(dir, id, bundle).await;
+    assert_eq!(packed.code, Some(0), "{packed:?}");
+    let files = unpacked(bundle);
     for name in [
         "version.txt",
         "config.toml",
@@ -88,30 +108,14 @@ async fn a_session_is_told_apart_by_who_has_to_act() {
     let outline = format!("outlast-support/sessions/{id}-outline.json");
     let (_, text) = files.iter().find(|(name, _)| *name == outline).unwrap();
     assert!(text.contains("agent.tool_use"), "{text}");
-    let key = fs::read_to_string(dir.path().join("local.key")).unwrap();
+    let key = fs::read_to_string(dir.join("local.key")).unwrap();
     for (name, text) in &files {
         assert!(
             !text.contains(CANARY) && !text.contains(key.trim()),
             "{name}: {text}"
         );
     }
-    let again = pack().await;
+    let again = pack(dir, id, bundle).await;
     assert_eq!(again.code, Some(1), "nothing is written over: {again:?}");
-    assert_eq!(unpacked(&bundle).len(), files.len());
-
-    let interrupt = json!({"type": "user.interrupt"});
-    server.client.send(&id, &[interrupt]).await;
-    server.client.idle(&id, 1).await;
-    assert!(server.stop().await.success());
-    let nobody = doctor(&[]).await;
-    assert_eq!(nobody.code, Some(3), "{nobody:?}");
-    fs::remove_file(&bundle).unwrap();
-    let packed = pack().await;
-    assert_eq!(packed.code, Some(0), "{packed:?}");
-    let files = unpacked(&bundle);
-    assert!(
-        files
-            .iter()
-            .any(|(name, _)| name.ends_with("unreachable.txt"))
-    );
+    assert_eq!(unpacked(bundle).len(), files.len());
 }
