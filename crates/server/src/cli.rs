@@ -9,6 +9,7 @@ mod failure;
 mod files;
 mod hand_host;
 mod images;
+mod migrate;
 mod render;
 mod run;
 mod scripted_model;
@@ -105,6 +106,8 @@ enum Command {
         #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:4748")]
         listen: SocketAddr,
     },
+    /// Bring the database's schema up to date; `serve` does so too
+    Migrate,
     /// Show or check the configuration
     #[command(subcommand)]
     Config(config::Command),
@@ -200,6 +203,10 @@ async fn dispatch(
             Box::pin(hand_host::run(arguments, loaded, console)).await
         }
         Command::ScriptedModel { listen } => scripted_model::serve(listen, console).await,
+        Command::Migrate => {
+            let loaded = common.load(environment, None)?;
+            migrate::run(loaded, console).await
+        }
         Command::Config(command) => config::run(&command, &common, environment, console),
         Command::Version => {
             console.line(concat!("outlast ", env!("CARGO_PKG_VERSION")))?;

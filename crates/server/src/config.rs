@@ -4,6 +4,7 @@
 //! described in `outlast.default.toml`, and a test holds that file against the structs here.
 
 mod blobs;
+mod database;
 mod environment;
 mod files;
 mod hands;
@@ -21,6 +22,7 @@ mod upstream;
 use serde::{Deserialize, Serialize};
 
 pub use blobs::Blobs;
+pub use database::Database;
 pub use environment::Environment;
 pub use files::Files;
 pub use hands::Hands;
@@ -54,6 +56,8 @@ pub struct Config {
     pub files: Files,
     /// Where large bodies, files and checkpoints are kept.
     pub blobs: Blobs,
+    /// Where sessions are kept.
+    pub database: Database,
     /// The kernel's bounds.
     pub kernel: Kernel,
     /// How failures of the model are retried.
@@ -111,6 +115,7 @@ impl Config {
         self.hands.check()?;
         self.files.check()?;
         self.blobs.check()?;
+        self.database.check()?;
         self.kernel.check()?;
         self.retries.check()?;
         self.log.check()?;

@@ -2,6 +2,7 @@
 
 mod address;
 mod connections;
+mod database;
 mod error;
 mod hands;
 mod key;
@@ -17,7 +18,6 @@ use std::{
 };
 
 use outlast_kernel::Kernel;
-use outlast_store::sqlite::Sqlite;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -30,6 +30,7 @@ pub use parts::{Backend, Facts};
 pub(crate) use hands::driver;
 
 use connections::Phases;
+use database::Database;
 use hands::Hands;
 
 /// How often a closing server looks whether its turns are handed back.
@@ -45,7 +46,7 @@ pub struct Server {
     data_dir: PathBuf,
     deadline: Duration,
     kernel: Kernel,
-    store: Sqlite,
+    database: Database,
     hands: Arc<Hands>,
     phases: Phases,
     /// Ends streams, and `/readyz` with them.
@@ -126,7 +127,7 @@ impl Server {
         self.worker.close();
         self.worker.wait().await;
         self.hands.close().await;
-        self.store.close().await;
+        self.database.close().await;
         address::forget(&self.data_dir, self.address);
         tracing::info!("closed");
         good && left.is_ok()

@@ -63,6 +63,17 @@ impl Heads {
         }
     }
 
+    /// Drops a head that is behind a tail.
+    pub(crate) fn outdated(&self, session: SessionId, tail: u64) {
+        let mut kept = self.lock();
+        if kept
+            .get(&session)
+            .is_some_and(|(head, _)| head.state.tail < tail)
+        {
+            kept.remove(&session);
+        }
+    }
+
     /// Drops one head.
     pub(crate) fn forget(&self, session: SessionId) {
         self.lock().remove(&session);

@@ -21,6 +21,11 @@ impl<'a> Minter<'a> {
         }
     }
 
+    /// Returns what was drawn.
+    pub(crate) fn into_drawn(self) -> Vec<EventId> {
+        self.minted
+    }
+
     /// Tells whether an id was drawn here, and so cannot stand in the log yet.
     pub fn drew(&self, id: EventId) -> bool {
         self.minted.contains(&id)

@@ -84,3 +84,29 @@ impl Lease {
         }
     }
 }
+
+/// Returns the fences of a state as they stand in its row.
+pub(crate) fn epochs(state: &State) -> String {
+    let epochs: Vec<String> = state
+        .threads
+        .iter()
+        .map(|thread| thread.epoch.to_string())
+        .collect();
+    epochs.join(",")
+}
+
+/// Returns the leases that changed.
+pub(crate) fn changed(before: Option<&State>, after: &State) -> Vec<(u32, Lease)> {
+    let mut changed = Vec::new();
+    for (number, thread) in (0_u32..).zip(&after.threads) {
+        let row = Lease::of(after, number, thread);
+        let known = before.and_then(|before| {
+            let thread = before.thread(number)?;
+            Some(Lease::of(before, number, thread))
+        });
+        if known != Some(row) {
+            changed.push((number, row));
+        }
+    }
+    changed
+}

@@ -43,7 +43,7 @@ use tokio_util::task::TaskTracker;
 
 use self::{fault::Fault, job::Task, load::Loader, queue::Queue, readers::Readers, writer::Writer};
 use crate::{
-    LockError, WriteError,
+    LockError, Migrated, WriteError,
     bodies::Bodies,
     deciding::Seams,
     heads::Heads,
@@ -223,6 +223,33 @@ impl Sqlite {
             queue,
             readers: Arc::new(Readers::new(path)),
             _end: end,
+        })
+    }
+
+    /// Applies the changes of the schema that are missing, and does nothing else.
+    ///
+    /// # Errors
+    ///
+    /// If another process has the directory, or the disk or schema is not fit.
+    pub async fn migrate(dir: PathBuf) -> Result<Migrated, OpenError> {
+        let path = dir.join(FILE);
+        let done = tokio::task::spawn_blocking(move || {
+            let io = |error| OpenError::Io {
+                path: dir.clone(),
+                error,
+            };
+            lock::directory(&dir).map_err(io)?;
+            let _lock = Lock::take(&dir)?;
+            let path = dir.join(FILE);
+            let from = connect::version(&path)?;
+            let to = connect::writer(&path)
+                .map(drop)
+                .and_then(|()| connect::version(&path))?;
+            Ok(Migrated { from, to })
+        });
+        done.await.unwrap_or_else(|error| {
+            let error = io::Error::other(error);
+            Err(OpenError::Io { path, error })
         })
     }
 

@@ -62,6 +62,13 @@ impl Watches {
         }
     }
 
+    /// Returns the sessions that are watched, and forgets those that are not any more.
+    pub(crate) fn watched(&self) -> Vec<SessionId> {
+        let mut inner = self.lock();
+        inner.tails.retain(|_, tail| tail.receiver_count() > 0);
+        inner.tails.keys().copied().collect()
+    }
+
     /// Counts the sessions that are watched, or were a moment ago.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {

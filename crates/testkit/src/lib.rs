@@ -8,6 +8,7 @@
 pub mod blobs;
 pub mod faulty;
 pub mod memory;
+pub mod postgres;
 pub mod random;
 pub mod time;
 

@@ -104,6 +104,7 @@ impl From<StartError> for Failure {
             | StartError::Data { .. }
             | StartError::Blobs(_)
             | StartError::Store(_)
+            | StartError::Shared(_)
             | StartError::Write(_)
             | StartError::Key(_) => Exit::Failed,
         };

@@ -8,8 +8,9 @@ use zeroize::Zeroizing;
 pub(super) const PREFIX: &str = "OUTLAST__";
 
 /// The variables that stand for one key each, by name.
-pub(super) const ALIASES: [(&str, &str); 4] = [
+pub(super) const ALIASES: [(&str, &str); 5] = [
     ("OUTLAST_API_KEY", "server.api_key"),
+    ("OUTLAST_DATABASE_URL", "database.url"),
     ("OUTLAST_DATA_DIR", "server.data_dir"),
     ("OUTLAST_UPSTREAM_API_KEY", "upstream.api_key"),
     ("OUTLAST_UPSTREAM_BASE_URL", "upstream.base_url"),

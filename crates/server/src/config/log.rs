@@ -48,8 +48,9 @@ impl Log {
     ///
     /// If the directives cannot be read.
     pub fn filter(&self) -> Result<EnvFilter, Impossible> {
-        // It logs the path of its own source, where the binary was built.
-        let level = format!("rusqlite_migration=warn,{}", self.level);
+        // The first logs the path of its own source, where the binary was built; the second every
+        // value of every statement.
+        let level = format!("rusqlite_migration=warn,tokio_postgres=info,{}", self.level);
         EnvFilter::try_new(level).map_err(|error| {
             let reason = format!("`{}` cannot be read: {error}", self.level);
             Impossible::new("log.level", reason)

@@ -221,15 +221,24 @@ fn impossible_values_name_key_and_bounds() {
 #[test]
 fn no_secret_is_shown() {
     let canary = "sk-canary-0123456789";
+    let database = format!("postgres://outlast:{canary}@127.0.0.1/outlast?sslmode=disable");
     let variables = [
         ("OUTLAST_API_KEY", canary),
         ("OUTLAST_UPSTREAM_API_KEY", canary),
+        ("OUTLAST_DATABASE_URL", &database),
     ];
     let environment = Environment::from(variables);
     let loaded = load_with(None, variables).unwrap();
     let printed = print(&loaded.config).unwrap();
     assert!(!format!("{loaded:?} {environment:?} {printed}").contains(canary));
-    assert_eq!(printed.matches("[redacted]").count(), 2);
+    assert_eq!(printed.matches("[redacted]").count(), 3);
+    // Neither by a URL that cannot be.
+    for wrong in ["?sslmode=never", "?sslcert=/a", "?no_such_key=1"] {
+        let url = format!("postgres://outlast:{canary}@127.0.0.1/outlast{wrong}");
+        let error = load_with(None, [("OUTLAST_DATABASE_URL", url.as_str())]).unwrap_err();
+        assert!(error.to_string().contains("`database.url`"), "{error}");
+        assert!(!error.to_string().contains(canary), "{error}");
+    }
     // Neither by a mistake in the very line.
     let broken = format!("[server]\napi_key = \"{canary}\n");
     let error = load_with(Some(&broken), []).unwrap_err();

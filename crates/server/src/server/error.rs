@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, path::PathBuf};
 
 use outlast_hands::host::OpenError;
 use outlast_protocol::Problem;
-use outlast_store::{LockError, WriteError, sqlite as store};
+use outlast_store::{LockError, WriteError, postgres, sqlite};
 
 use crate::config::{Impossible, models::Unusable};
 
@@ -58,7 +58,10 @@ pub enum StartError {
     Taken(#[from] outlast_hands::host::TakeError),
     /// The store cannot be opened; another server may have it.
     #[error(transparent)]
-    Store(#[from] store::OpenError),
+    Store(#[from] sqlite::OpenError),
+    /// The database of several nodes cannot be opened.
+    #[error(transparent)]
+    Shared(#[from] postgres::OpenError),
     /// The store cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -94,10 +97,16 @@ impl StartError {
             Self::Itself { variable: None, .. } => {
                 Some("set `upstream.base_url` to where the model is, or leave it out".to_owned())
             }
-            Self::Store(store::OpenError::Lock(LockError::Held { holder, .. })) => Some(format!(
-                "one server at a time has a data directory: stop process {holder}, or choose \
-                 another directory with --data-dir"
-            )),
+            Self::Store(sqlite::OpenError::Lock(LockError::Held { holder, .. }))
+            | Self::Shared(postgres::OpenError::Lock(LockError::Held { holder, .. })) => {
+                Some(format!(
+                    "one server at a time has a data directory: stop process {holder}, or choose \
+                     another directory with --data-dir"
+                ))
+            }
+            Self::Shared(postgres::OpenError::Away(_)) => {
+                Some("it is named by OUTLAST_DATABASE_URL or `database.url`".to_owned())
+            }
             Self::Data { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
                 Some("choose a directory of your own with --data-dir".to_owned())
             }
@@ -113,6 +122,7 @@ impl StartError {
             | Self::Data { .. }
             | Self::Blobs(_)
             | Self::Store(_)
+            | Self::Shared(_)
             | Self::Write(_)
             | Self::Key(_) => None,
         }

@@ -10,13 +10,13 @@ use outlast_hands::{host::Starter, images::Images};
 use outlast_harness::Worker;
 use outlast_kernel::{Claims, Kernel, Parts};
 use outlast_model::{Facts as ModelFacts, Model, Scripted, Upstream};
-use outlast_store::sqlite::{self, Sqlite};
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Backend, Facts, Server, StartError, address,
     connections::{self, Phases},
+    database::{Database, Seams},
     hands::Hands,
     key,
     late::Late,
@@ -68,9 +68,9 @@ impl Server {
         let backend = Backend::of(&config.upstream, upstream.as_ref().map(Upstream::url));
         let upstream = upstream.map(|upstream| Arc::new(upstream) as Arc<dyn Model>);
         let routes = Arc::new(Routes::new(Scripted::new(), upstream));
-        let (store, blobs) = open(config, data_dir, &facts).await?;
+        let (database, blobs) = open(config, data_dir, &facts).await?;
         let hands = Arc::new(Hands::open(config, data_dir, starter).await?);
-        let (kernel, claims) = kernel(config, &store, blobs, &hands, data_dir).await?;
+        let (kernel, claims) = kernel(config, &database, blobs, &hands, data_dir).await?;
         let key = key::admit(&kernel, config.server.api_key.as_ref(), data_dir).await?;
         let (isolation, has_sandboxes) = hands.verdict();
         let shown = Facts {
@@ -87,7 +87,7 @@ impl Server {
             data_dir: data_dir.to_owned(),
             deadline: config.server.shutdown(),
             kernel,
-            store,
+            database,
             hands,
             phases: Phases::default(),
             streams: CancellationToken::new(),
@@ -211,21 +211,20 @@ async fn open(
     config: &Config,
     dir: &Path,
     facts: &Arc<ModelFacts>,
-) -> Result<(Sqlite, Arc<dyn Blobs>), StartError> {
+) -> Result<(Database, Arc<dyn Blobs>), StartError> {
     make(dir)?;
     let blobs = Arc::new(Late::default());
     let facts = facts.clone();
-    let opened = Sqlite::open(sqlite::Options {
-        dir: dir.to_owned(),
+    let seams = Seams {
         blobs: blobs.clone(),
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(OsEntropy),
         rules: config.kernel.rules(&config.prices),
         takes_system: Arc::new(move |model| facts.of(model).mid_conversation_system),
-    });
-    let store = opened.await?;
+    };
+    let database = Database::open(config, dir, seams).await?;
     blobs.open(&config.blobs, dir).await?;
-    Ok((store, blobs))
+    Ok((database, blobs))
 }
 
 /// Makes the data directory, closed to other users.
@@ -242,13 +241,13 @@ fn make(dir: &Path) -> Result<(), StartError> {
 
 async fn kernel(
     config: &Config,
-    store: &Sqlite,
+    database: &Database,
     blobs: Arc<dyn Blobs>,
     hands: &Hands,
     data_dir: &Path,
 ) -> Result<(Kernel, Claims), StartError> {
     let parts = Parts {
-        store: Arc::new(store.clone()),
+        store: database.store(),
         blobs,
         provisioner: hands.provisioner(),
         clock: Arc::new(SystemClock::new()),

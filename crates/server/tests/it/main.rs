@@ -18,6 +18,7 @@ mod hosts;
 mod killed;
 mod lost_machine;
 mod many;
+mod on_postgres;
 mod readers;
 mod refusals;
 mod run;

@@ -49,6 +49,16 @@ pub(super) fn writer(path: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
+/// Returns the version of a file's schema; 0 if there is no file.
+pub(super) fn version(path: &Path) -> Result<usize, OpenError> {
+    if !path.exists() {
+        return Ok(0);
+    }
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(usize::try_from(version).unwrap_or(0))
+}
+
 /// Opens a connection that can only read.
 pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     // Not READ_ONLY: a reader of a WAL writes to the shared memory beside it.

@@ -13,4 +13,5 @@ mod failures;
 mod full;
 mod kit;
 mod plain;
+mod postgres;
 mod restart;

@@ -1,0 +1,250 @@
+//! Connections, each with its own statements and a task that carries its bytes.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use outlast_protocol::seam::Entropy;
+use tokio::time::timeout;
+use tokio_postgres::{Client, Row, Statement, types::ToSql};
+use tokio_util::task::TaskTracker;
+
+use super::{fault::Fault, url::Target};
+
+/// Statements that a connection keeps prepared.
+const STATEMENTS: usize = 256;
+
+/// How long it may take until a session can be used.
+pub(super) const GREETING: Duration = Duration::from_secs(10);
+
+/// What every session is set to. The bounds keep one that hangs from holding up all others.
+const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; \
+                        SET statement_timeout = '30s'; \
+                        SET lock_timeout = '10s'; \
+                        SET idle_in_transaction_session_timeout = '30s'; \
+                        SET client_min_messages = 'warning'";
+
+/// Makes connections.
+#[derive(Clone)]
+pub(super) struct Connector {
+    target: Target,
+    tasks: TaskTracker,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").finish_non_exhaustive()
+    }
+}
+
+/// Whether a commit waits for the disk.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Durability {
+    /// It does.
+    Synced,
+    /// It does not: what is lost with the database's machine is no loss.
+    Hasty,
+}
+
+/// One session of the database.
+pub(super) struct Connection {
+    client: Client,
+    statements: Mutex<HashMap<Box<str>, Statement>>,
+    /// The server's process and when it began: together they name it for ever.
+    pub(super) backend: Backend,
+}
+
+/// A server process.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Backend {
+    pub(super) pid: i32,
+    pub(super) began: String,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("backend", &self.backend)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A value of a statement.
+pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
+
+impl Connector {
+    pub(super) fn new(target: Target, tasks: TaskTracker, entropy: Arc<dyn Entropy>) -> Self {
+        Self {
+            target,
+            tasks,
+            entropy,
+        }
+    }
+
+    pub(super) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Makes a connection.
+    pub(super) async fn connect(&self, durability: Durability) -> Result<Connection, Fault> {
+        // The driver's own bound ends when the port is open, whoever has it.
+        match timeout(GREETING, self.greet(durability)).await {
+            Ok(made) => made.map_err(away),
+            Err(_) => Err(Fault::Away(format!(
+                "the database cannot be reached: it said nothing for {GREETING:?}"
+            ))),
+        }
+    }
+
+    async fn greet(&self, durability: Durability) -> Result<Connection, tokio_postgres::Error> {
+        let connecting = self.target.config.connect(self.target.tls.clone());
+        let (client, connection) = connecting.await?;
+        self.tasks.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to the database ended");
+            }
+        });
+        setup(client, durability).await
+    }
+
+    /// Returns how long to wait before the `tries`th try to connect: twice as long each time, up to
+    /// two seconds, and never the same for two.
+    pub(super) fn backoff(&self, tries: u32) -> Duration {
+        let most = Duration::from_millis(50) * 2_u32.pow(tries.min(5));
+        let mut byte = [0];
+        self.entropy.fill(&mut byte);
+        most / 2 + most / 2 * u32::from(byte[0]) / 255
+    }
+}
+
+/// An error while connecting: nothing was asked for yet.
+fn away(error: tokio_postgres::Error) -> Fault {
+    Fault::Away(format!(
+        "the database cannot be reached: {}",
+        Fault::from(error)
+    ))
+}
+
+async fn setup(
+    client: Client,
+    durability: Durability,
+) -> Result<Connection, tokio_postgres::Error> {
+    client.batch_execute(SETTINGS).await?;
+    if durability == Durability::Hasty {
+        client.batch_execute("SET synchronous_commit = off").await?;
+    }
+    let own = client
+        .query_one(
+            "SELECT pg_backend_pid(), coalesce((SELECT extract(epoch FROM backend_start)::text FROM pg_stat_activity \
+             WHERE pid = pg_backend_pid()), '')",
+            &[],
+        )
+        .await?;
+    let backend = Backend {
+        pid: own.try_get(0)?,
+        began: own.try_get(1)?,
+    };
+    Ok(Connection {
+        client,
+        statements: Mutex::default(),
+        backend,
+    })
+}
+
+impl Connection {
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    fn known(&self, text: &str) -> Option<Statement> {
+        let statements = self.statements.lock();
+        let statements = statements.unwrap_or_else(PoisonError::into_inner);
+        statements.get(text).cloned()
+    }
+
+    /// Prepares a statement, once per connection.
+    pub(super) async fn prepare(&self, text: &str) -> Result<Statement, Fault> {
+        if let Some(known) = self.known(text) {
+            return Ok(known);
+        }
+        let statement = self.client.prepare(text).await?;
+        let statements = self.statements.lock();
+        let mut statements = statements.unwrap_or_else(PoisonError::into_inner);
+        if statements.len() >= STATEMENTS {
+            statements.clear();
+        }
+        statements.insert(text.into(), statement.clone());
+        Ok(statement)
+    }
+
+    /// Returns the rows that a statement gives.
+    pub(super) async fn rows(&self, text: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
+        let statement = self.prepare(text).await?;
+        Ok(self.client.query(&statement, values).await?)
+    }
+
+    /// Returns the first row that a statement gives.
+    pub(super) async fn row(&self, text: &str, values: &[Value<'_>]) -> Result<Option<Row>, Fault> {
+        Ok(self.rows(text, values).await?.into_iter().next())
+    }
+
+    /// Tells whether a statement gives a row.
+    pub(super) async fn exists(&self, text: &str, values: &[Value<'_>]) -> Result<bool, Fault> {
+        Ok(!self.rows(text, values).await?.is_empty())
+    }
+
+    /// Runs a statement; returns how many rows it touched.
+    pub(super) async fn run(&self, text: &str, values: &[Value<'_>]) -> Result<u64, Fault> {
+        let statement = self.prepare(text).await?;
+        Ok(self.client.execute(&statement, values).await?)
+    }
+
+    /// Runs statements without values.
+    pub(super) async fn batch(&self, text: &str) -> Result<(), Fault> {
+        Ok(self.client.batch_execute(text).await?)
+    }
+
+    /// Makes a query that is sent when it is first polled: its statement is prepared already.
+    pub(super) fn sent<'a>(
+        &'a self,
+        statement: &'a Statement,
+        values: Vec<Value<'a>>,
+    ) -> BoxFuture<'a, Result<Vec<Row>, Fault>> {
+        Box::pin(async move { Ok(self.client.query(statement, &values).await?) })
+    }
+
+    /// Makes a command that is sent when it is first polled.
+    pub(super) fn told<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Vec<Row>, Fault>> {
+        Box::pin(async move {
+            self.client.batch_execute(text).await?;
+            Ok(Vec::new())
+        })
+    }
+}
+
+/// Sends queries in this order, all before the first answer, and returns their answers.
+pub(super) async fn flight<T>(queries: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    use std::task::Poll;
+    let mut left: Vec<_> = queries.into_iter().map(Err).collect();
+    std::future::poll_fn(move |context| {
+        let mut done = true;
+        for one in &mut left {
+            if let Err(query) = one {
+                match query.as_mut().poll(context) {
+                    Poll::Ready(answer) => *one = Ok(answer),
+                    Poll::Pending => done = false,
+                }
+            }
+        }
+        if !done {
+            return Poll::Pending;
+        }
+        Poll::Ready(left.drain(..).filter_map(Result::ok).collect())
+    })
+    .await
+}

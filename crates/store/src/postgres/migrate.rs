@@ -1,0 +1,77 @@
+//! Bringing the schema up to date, once, however many nodes start.
+
+use super::{OpenError, connect::Connection};
+use crate::Migrated;
+
+/// Plain SQL files in the order they are applied; a file that was released never changes.
+const MIGRATIONS: [(&str, &str); 4] = [
+    (
+        "0001_log",
+        include_str!("../../migrations/postgres/0001_log.sql"),
+    ),
+    (
+        "0002_files",
+        include_str!("../../migrations/postgres/0002_files.sql"),
+    ),
+    (
+        "0003_hands",
+        include_str!("../../migrations/postgres/0003_hands.sql"),
+    ),
+    (
+        "0004_processes",
+        include_str!("../../migrations/postgres/0004_processes.sql"),
+    ),
+];
+
+/// The lock that whoever changes the schema holds; any number, always the same.
+const LOCK: &str = "7160001";
+
+/// Applies what is missing; whoever comes second waits and finds it done.
+pub(super) async fn migrate(connection: &Connection) -> Result<Migrated, OpenError> {
+    // The wait may be long, and a session that ends lets go by itself.
+    let lock =
+        format!("SET statement_timeout = 0; SET lock_timeout = 0; SELECT pg_advisory_lock({LOCK})");
+    connection.batch(&lock).await?;
+    let done = apply(connection).await;
+    let unlock = format!(
+        "SELECT pg_advisory_unlock({LOCK}); SET statement_timeout = '30s'; SET lock_timeout = '10s'"
+    );
+    connection.batch(&unlock).await?;
+    done
+}
+
+async fn apply(connection: &Connection) -> Result<Migrated, OpenError> {
+    let table = "CREATE TABLE IF NOT EXISTS outlast_migrations (version bigint PRIMARY KEY, \
+                 name text NOT NULL, at timestamptz NOT NULL DEFAULT now())";
+    connection.batch(table).await?;
+    let from = version(connection).await?;
+    if from > MIGRATIONS.len() {
+        let (found, known) = (from, MIGRATIONS.len());
+        return Err(OpenError::Newer { found, known });
+    }
+    for (number, (name, text)) in (1_usize..).zip(MIGRATIONS).skip(from) {
+        let step = format!(
+            "BEGIN; {text}; INSERT INTO outlast_migrations (version, name) \
+             VALUES ({number}, '{name}'); COMMIT"
+        );
+        if let Err(fault) = connection.batch(&step).await {
+            drop(connection.batch("ROLLBACK").await);
+            let reason = fault.to_string();
+            return Err(OpenError::Migration { name, reason });
+        }
+        tracing::info!(name, "the database was brought up to date");
+    }
+    Ok(Migrated {
+        from,
+        to: MIGRATIONS.len(),
+    })
+}
+
+async fn version(connection: &Connection) -> Result<usize, OpenError> {
+    let text = "SELECT coalesce(max(version), 0) FROM outlast_migrations";
+    let row = connection.row(text, &[]).await?;
+    let version: i64 = row
+        .map_or(Ok(0), |row| row.try_get(0))
+        .map_err(super::Fault::from)?;
+    Ok(usize::try_from(version).unwrap_or(usize::MAX))
+}

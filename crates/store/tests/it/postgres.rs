@@ -1,0 +1,7 @@
+//! The store on Postgres: the contract, several nodes, a database that dies.
+
+mod contract;
+mod kit;
+mod nodes;
+mod races;
+mod storms;
