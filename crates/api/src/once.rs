@@ -20,7 +20,7 @@ use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, header};
 use outlast_kernel::Kernel;
-use outlast_protocol::{Micros, Problem, id::SessionId};
+use outlast_protocol::{ErrorCode, Micros, Problem, id::SessionId};
 use outlast_store::{Receipt, Reply};
 use tracing::Instrument as _;
 
@@ -108,11 +108,12 @@ impl App {
             Boarded::Landed(body) => return Ok(self.replay(&attempt, over, body)),
             Boarded::First(flight) => flight,
         };
-        if let Some(body) = self.earlier(&attempt, &flight, form).await? {
+        let since = self.since(&attempt, &flight);
+        if let Some(body) = self.earlier(&attempt, since, form).await? {
             flight.land(&body);
             return Ok(self.replay(&attempt, over, body));
         }
-        let ticket = attempt.ticket(self.kernel.now());
+        let ticket = attempt.ticket(self.kernel.now(), since);
         let work = work(Some(ticket));
         let flying = async move {
             flight.begin();
@@ -128,8 +129,17 @@ impl App {
             }
         };
         let handle = self.tasks.spawn(flying.in_current_span());
-        let body = handle.await.map_err(|fault| failure::internal(&fault))??;
-        Ok(self.written(&attempt, over, body))
+        match handle.await.map_err(|fault| failure::internal(&fault))? {
+            Ok(body) => Ok(self.written(&attempt, over, body)),
+            // Another node may have accepted another attempt meanwhile.
+            Err(problem) if problem.code == ErrorCode::Unavailable => {
+                match self.earlier(&attempt, since, form).await {
+                    Ok(Some(body)) => Ok(self.replay(&attempt, over, body)),
+                    Ok(None) | Err(_) => Err(problem.into()),
+                }
+            }
+            Err(problem) => Err(problem.into()),
+        }
     }
 
     /// Waits for the original, if it is at work; else becomes the one that is.
@@ -153,25 +163,30 @@ impl App {
         }
     }
 
-    /// Returns the answer that an earlier attempt got.
-    async fn earlier(
-        &self,
-        attempt: &Attempt,
-        flight: &Flight,
-        form: Form,
-    ) -> Result<Option<String>, Problem> {
+    /// Returns from when on receipts count for an attempt; `None` if none does.
+    fn since(&self, attempt: &Attempt, flight: &Flight) -> Option<Micros> {
         let kept = match attempt.chain {
-            Chain::Retry { count: 0 } => return Ok(None),
+            Chain::Retry { count: 0 } => return None,
             Chain::Retry { .. } => RETRIED,
             Chain::Key { .. } => KEPT,
         };
         let kept = i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
         let since = Micros(self.kernel.now().0.saturating_sub(kept));
-        let since = match flight.older() {
-            Older::Good => since,
-            Older::Since(floor) => since.max(floor),
-            Older::Dead => return Ok(None),
-        };
+        match flight.older() {
+            Older::Good => Some(since),
+            Older::Since(floor) => Some(since.max(floor)),
+            Older::Dead => None,
+        }
+    }
+
+    /// Returns the answer that an earlier attempt got.
+    async fn earlier(
+        &self,
+        attempt: &Attempt,
+        since: Option<Micros>,
+        form: Form,
+    ) -> Result<Option<String>, Problem> {
+        let Some(since) = since else { return Ok(None) };
         let found = self
             .kernel
             .resources()

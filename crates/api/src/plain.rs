@@ -193,5 +193,6 @@ pub(crate) fn write<T: Plain>(fault: &WriteError) -> Problem {
             T::Id::NAME
         )),
         WriteError::Unavailable(reason) => failure::unavailable(reason),
+        WriteError::Answered => failure::unavailable(fault),
     }
 }

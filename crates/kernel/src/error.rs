@@ -29,9 +29,10 @@ impl From<AppendError> for LeaseError {
                 Self::Over(refusal.to_string())
             }
             AppendError::Refused(refusal) => Self::Illegal(refusal.to_string()),
-            error @ (AppendError::NotFound(_) | AppendError::Missing(_) | AppendError::Dead(_)) => {
-                Self::Over(error.to_string())
-            }
+            error @ (AppendError::NotFound(_)
+            | AppendError::Missing(_)
+            | AppendError::Dead(_)
+            | AppendError::Answered) => Self::Over(error.to_string()),
         }
     }
 }
@@ -63,6 +64,7 @@ pub(crate) fn append(error: AppendError) -> Problem {
         AppendError::Unavailable(reason) => unavailable(&reason),
         // Another process can do it.
         error @ AppendError::Dead(_) => unavailable(&error.to_string()),
+        AppendError::Answered => answered(),
         AppendError::Refused(refusal) => internal(&refusal),
     }
 }
@@ -101,6 +103,14 @@ fn unavailable(reason: &str) -> Problem {
     )
 }
 
+/// Another attempt of the request was accepted; the next one gets its answer.
+pub(crate) fn answered() -> Problem {
+    Problem::new(
+        ErrorCode::Unavailable,
+        "another attempt of this request was accepted at the same time; the next one gets its answer",
+    )
+}
+
 /// Returns what a client is told of a failed write of a plain resource.
 pub(crate) fn write(error: &WriteError) -> Problem {
     match error {
@@ -108,5 +118,6 @@ pub(crate) fn write(error: &WriteError) -> Problem {
         WriteError::Moved { .. } => Problem::new(ErrorCode::Conflict, error.to_string()),
         WriteError::Referenced(_) => Problem::invalid(error.to_string()),
         WriteError::Unavailable(reason) => unavailable(reason),
+        WriteError::Answered => answered(),
     }
 }

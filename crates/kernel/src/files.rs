@@ -244,7 +244,9 @@ impl Kernel {
             WriteError::Referenced(_) => Problem::invalid(format!(
                 "file `{id}` is mounted in a session and goes with it; delete the resource there"
             )),
-            WriteError::Moved { .. } | WriteError::Unavailable(_) => error::write(&fault),
+            WriteError::Moved { .. } | WriteError::Unavailable(_) | WriteError::Answered => {
+                error::write(&fault)
+            }
         })
     }
 }

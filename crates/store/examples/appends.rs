@@ -2,22 +2,37 @@
 //!
 //! `cargo run --release -p outlast-store --example appends -- [directory] [seconds] [writers..]`.
 //! Each writer is a brain of its own session that notes one kilobyte and waits for the answer.
+//!
+//! With `postgres` for the directory it starts a private Postgres, and runs `pgbench` with as many
+//! clients beside each row: one plain row of one kilobyte a commit.
 
-use std::{io::Write as _, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use outlast_blobs::Folder;
 use outlast_protocol::id::SessionId;
 use outlast_session::{Fence, Proposal, Rules};
 use outlast_store::{
-    Append, Log as _,
+    Append, Store,
     conformance::fixture::{Subject, World, note},
+    postgres::{self, Postgres},
     sqlite::{Options, Sqlite},
 };
-use outlast_testkit::{random::Seeded, time::ManualClock};
+use outlast_testkit::{
+    postgres::{Cluster, Syncs},
+    random::Seeded,
+    time::ManualClock,
+};
 use tokio::{task::JoinSet, time::Instant};
 
+type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
+
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Fallible<()> {
     let mut arguments = std::env::args().skip(1);
     let home = arguments
         .next()
@@ -32,25 +47,73 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     } else {
         wanted
     };
+    if home == Path::new("postgres") {
+        on_postgres(seconds, wanted).await
+    } else {
+        on_sqlite(&home, seconds, wanted).await
+    }
+}
+
+async fn on_sqlite(home: &Path, seconds: u64, wanted: Vec<usize>) -> Fallible<()> {
     let mut out = std::io::stdout();
     writeln!(out, "writers  appends/s  p50 ms  p99 ms")?;
     for writers in wanted {
-        let dir = tempfile::tempdir_in(&home)?;
+        let dir = tempfile::tempdir_in(home)?;
         let (store, world) = open(dir.path().to_owned()).await?;
-        let mut took = measure(&store, &world, writers, Duration::from_secs(seconds)).await;
-        took.sort_unstable();
-        let rate = took.len() as u64 / seconds;
-        let at = |part: usize| {
-            took.get(took.len() * part / 100)
-                .map_or(0.0, |time| time.as_secs_f64() * 1e3)
-        };
-        writeln!(out, "{writers:7}  {rate:9}  {:6.2}  {:6.2}", at(50), at(99))?;
+        let took = measure(&world, writers, Duration::from_secs(seconds)).await;
+        writeln!(out, "{}", row(writers, seconds, took))?;
         store.close().await;
     }
     Ok(())
 }
 
-async fn open(dir: PathBuf) -> Result<(Sqlite, World), Box<dyn std::error::Error>> {
+async fn on_postgres(seconds: u64, wanted: Vec<usize>) -> Fallible<()> {
+    let mut out = std::io::stdout();
+    writeln!(out, "writers  appends/s  p50 ms  p99 ms   pgbench/s  share")?;
+    for writers in wanted {
+        let (dir, cluster) = (tempfile::tempdir()?, Cluster::start(Syncs::All));
+        let (clock, entropy) = (Arc::new(ManualClock::default()), Arc::new(Seeded::new(1)));
+        let store = Postgres::open(postgres::Options {
+            url: cluster.url("postgres"),
+            blobs: Arc::new(Folder::open(dir.path().join("blobs"))?),
+            dir: dir.path().to_owned(),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            rules: Rules::default(),
+            takes_system: Arc::new(|_| true),
+        })
+        .await?;
+        let subject = Subject {
+            store: Arc::new(store.clone()),
+            clock,
+            entropy,
+        };
+        let world = World::new(subject).await;
+        // Half of the floor before and half after, for the disk is not the same all the time.
+        let before = cluster.bench(writers, seconds.div_ceil(2));
+        let took = measure(&world, writers, Duration::from_secs(seconds)).await;
+        let after = cluster.bench(writers, seconds.div_ceil(2));
+        let floor = (before + after) / 2.0;
+        #[expect(clippy::cast_precision_loss, reason = "a rate")]
+        let share = took.len() as f64 / seconds as f64 / floor;
+        let row = row(writers, seconds, took);
+        writeln!(out, "{row}  {floor:10.0}  {share:5.2}")?;
+        store.close().await;
+    }
+    Ok(())
+}
+
+fn row(writers: usize, seconds: u64, mut took: Vec<Duration>) -> String {
+    took.sort_unstable();
+    let rate = took.len() as u64 / seconds;
+    let at = |part: usize| {
+        took.get(took.len() * part / 100)
+            .map_or(0.0, |time| time.as_secs_f64() * 1e3)
+    };
+    format!("{writers:7}  {rate:9}  {:6.2}  {:6.2}", at(50), at(99))
+}
+
+async fn open(dir: PathBuf) -> Fallible<(Sqlite, World)> {
     let (clock, entropy) = (Arc::new(ManualClock::default()), Arc::new(Seeded::new(1)));
     let store = Sqlite::open(Options {
         blobs: Arc::new(Folder::open(dir.join("blobs"))?),
@@ -70,7 +133,7 @@ async fn open(dir: PathBuf) -> Result<(Sqlite, World), Box<dyn std::error::Error
 }
 
 /// Lets that many writers append for a while; returns how long each append took.
-async fn measure(store: &Sqlite, world: &World, writers: usize, time: Duration) -> Vec<Duration> {
+async fn measure(world: &World, writers: usize, time: Duration) -> Vec<Duration> {
     let mut crowd = JoinSet::new();
     let mut brains = Vec::new();
     for _ in 0..writers {
@@ -79,13 +142,13 @@ async fn measure(store: &Sqlite, world: &World, writers: usize, time: Duration) 
     }
     let end = Instant::now() + time;
     for (session, epoch, seq) in brains {
-        crowd.spawn(write(store.clone(), session, epoch, seq, end));
+        crowd.spawn(write(world.store.clone(), session, epoch, seq, end));
     }
     crowd.join_all().await.into_iter().flatten().collect()
 }
 
 async fn write(
-    store: Sqlite,
+    store: Arc<dyn Store>,
     session: SessionId,
     epoch: u64,
     mut seq: u64,

@@ -122,6 +122,9 @@ pub enum AppendError {
     /// The process that would take a lease was declared dead, and stays so.
     #[error("process `{0}` was declared dead")]
     Dead(ProcessId),
+    /// Another attempt of the request was accepted first; its receipt is there.
+    #[error("another attempt of the request was accepted first")]
+    Answered,
     /// The disk is full or fails, or the store is closing: nothing was appended.
     #[error("the log cannot be written: {0}")]
     Unavailable(String),

@@ -55,6 +55,7 @@ fn reason(error: &AppendError) -> &'static str {
         AppendError::NotFound(_) => "not_found",
         AppendError::Missing(_) => "missing",
         AppendError::Dead(_) => "dead",
+        AppendError::Answered => "answered",
         AppendError::Unavailable(_) => "unavailable",
         AppendError::Refused(refusal) => match refusal {
             Refusal::Client(_) => "client",

@@ -206,6 +206,39 @@ pub struct Receipt {
     pub written: bool,
     /// The answer.
     pub reply: Reply,
+    /// Which receipts of the same request make this one superfluous; only asked while it is
+    /// written, and not kept.
+    pub unless: Unless,
+}
+
+/// Which receipts of the same request keep another one from being accepted.
+///
+/// Whoever accepts requests looks for receipts first; this is for those that another node writes
+/// after that look.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Unless {
+    /// None: it is a wish of its own, and its receipt takes the place of what is there.
+    #[default]
+    Never,
+    /// Those of later attempts that were accepted after this one came.
+    Later,
+    /// Those of earlier attempts, not older than this, whose answer may be lost.
+    Earlier(Micros),
+    /// All that are not older than this.
+    Any(Micros),
+}
+
+impl Receipt {
+    /// Tells whether a receipt that is there keeps this one from being written.
+    pub fn yields_to(&self, known: &Self) -> bool {
+        let (attempt, at) = (known.attempt, known.at);
+        match self.unless {
+            Unless::Never => false,
+            Unless::Later => attempt > self.attempt && at > self.at,
+            Unless::Earlier(since) => !known.written && attempt < self.attempt && at >= since,
+            Unless::Any(since) => at >= since,
+        }
+    }
 }
 
 /// The answer of an accepted request.
@@ -241,6 +274,9 @@ pub enum WriteError {
     /// Sessions still name it.
     #[error("`{0}` is still referenced by a session")]
     Referenced(String),
+    /// Another attempt of the request was accepted first; its receipt is there.
+    #[error("another attempt of the request was accepted first")]
+    Answered,
     /// The disk is full or fails, or the store is closing.
     #[error("the store cannot be written: {0}")]
     Unavailable(String),
@@ -250,9 +286,10 @@ impl From<WriteError> for ReadError {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::NotFound(id) => Self::NotFound(id),
-            WriteError::Moved { .. } | WriteError::Referenced(_) | WriteError::Unavailable(_) => {
-                Self::Unavailable(error.to_string())
-            }
+            WriteError::Moved { .. }
+            | WriteError::Referenced(_)
+            | WriteError::Unavailable(_)
+            | WriteError::Answered => Self::Unavailable(error.to_string()),
         }
     }
 }

@@ -167,6 +167,40 @@ impl Cluster {
             .then(|| String::from_utf8_lossy(&said.stdout).trim().to_owned())
     }
 
+    /// Has so many clients of `pgbench` commit plain rows of one kilobyte for some seconds; returns
+    /// how many a second.
+    ///
+    /// # Panics
+    ///
+    /// If `pgbench` fails.
+    pub fn bench(&self, clients: usize, seconds: u64) -> f64 {
+        let table = "CREATE TABLE IF NOT EXISTS floor \
+                     (id bigserial PRIMARY KEY, session bigint, body text)";
+        self.tell(table).expect("a table can be made");
+        let script = self.dir.join("floor.sql");
+        let insert = "INSERT INTO floor (session, body) VALUES (:client_id, :body);\n";
+        fs::write(&script, insert).expect("a script can be written");
+        let body = format!("body='{}'", "x".repeat(1_024));
+        let (clients, seconds) = (clients.to_string(), seconds.to_string());
+        let jobs = if clients == "1" { "1" } else { "2" };
+        let said = self
+            .command("pgbench")
+            .arg("-h")
+            .arg(&self.dir)
+            .args([
+                "-U", USER, "-n", "-M", "prepared", "-c", &clients, "-j", jobs,
+            ])
+            .args(["-T", &seconds, "-D", &body, "-f"])
+            .arg(&script)
+            .arg("postgres")
+            .output()
+            .expect("pgbench can be run");
+        let text = String::from_utf8_lossy(&said.stdout);
+        let rate = text.lines().find_map(|line| line.strip_prefix("tps = "));
+        let rate = rate.and_then(|line| line.split(' ').next()?.parse().ok());
+        rate.unwrap_or_else(|| panic!("pgbench says no rate: {text}"))
+    }
+
     fn data(&self) -> PathBuf {
         self.dir.join("data")
     }

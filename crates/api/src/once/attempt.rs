@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use outlast_protocol::{Micros, Problem, id::ApiKeyId};
-use outlast_store::{Receipt, Reply};
+use outlast_store::{Receipt, Reply, Unless};
 
 /// Characters of an `Idempotency-Key`.
 const KEY: usize = 255;
@@ -87,16 +87,21 @@ impl Attempt {
         }
     }
 
-    /// Makes the right to write the receipt.
-    pub(super) fn ticket(&self, at: Micros) -> Ticket {
-        let attempt = match self.chain {
-            Chain::Key { sum } => sum,
-            Chain::Retry { count } => count,
+    /// Makes the right to write the receipt; those of another node that are not older than `since`
+    /// count as they do when they are looked for.
+    pub(super) fn ticket(&self, at: Micros, since: Option<Micros>) -> Ticket {
+        let (attempt, unless) = match (self.chain, since) {
+            (Chain::Key { sum }, Some(since)) => (sum, Unless::Any(since)),
+            (Chain::Key { sum }, None) => (sum, Unless::Never),
+            (Chain::Retry { count: 0 }, _) => (0, Unless::Later),
+            (Chain::Retry { count }, Some(since)) => (count, Unless::Earlier(since)),
+            (Chain::Retry { count }, None) => (count, Unless::Never),
         };
         Ticket {
             fingerprint: self.fingerprint,
             attempt,
             at,
+            unless,
         }
     }
 }
@@ -107,6 +112,7 @@ pub(crate) struct Ticket {
     fingerprint: [u8; 32],
     attempt: u32,
     at: Micros,
+    unless: Unless,
 }
 
 impl Ticket {
@@ -115,6 +121,7 @@ impl Ticket {
             fingerprint,
             attempt,
             at,
+            unless,
         } = self;
         Receipt {
             fingerprint,
@@ -122,6 +129,7 @@ impl Ticket {
             at,
             written: false,
             reply,
+            unless,
         }
     }
 }
@@ -217,10 +225,10 @@ mod tests {
         assert!(other.follows(first.chain).is_err());
         assert!(
             other
-                .answered_by(first.ticket(Micros(0)).body("x"))
+                .answered_by(first.ticket(Micros(0), None).body("x"))
                 .is_err()
         );
-        let reply = first.answered_by(first.ticket(Micros(0)).body("x"));
+        let reply = first.answered_by(first.ticket(Micros(0), None).body("x"));
         assert_eq!(reply, Ok(Some(Reply::Body("x".to_owned()))));
     }
 
@@ -228,7 +236,7 @@ mod tests {
     fn a_receipt_answers_later_attempts_until_it_is_written_out() {
         let first = attempt(&[("x-stainless-retry-count", "1")], "/a", "{}");
         let again = attempt(&[("x-stainless-retry-count", "2")], "/a", "{}");
-        let receipt = first.ticket(Micros(0)).body("x");
+        let receipt = first.ticket(Micros(0), None).body("x");
         assert_eq!(first.answered_by(receipt.clone()), Ok(None));
         assert_eq!(
             again.answered_by(receipt.clone()),

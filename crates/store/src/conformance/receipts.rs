@@ -6,7 +6,7 @@ use outlast_protocol::Micros;
 use outlast_session::{Proposal, Send};
 
 use super::fixture::{World, input};
-use crate::{Append, AppendError, Receipt, Reply, ResourceKind, WriteError};
+use crate::{Append, AppendError, Receipt, Reply, ResourceKind, Unless, WriteError};
 
 pub(super) async fn run(world: &impl AsyncFn() -> World) {
     an_accepted_request_leaves_one(&world().await).await;
@@ -14,6 +14,49 @@ pub(super) async fn run(world: &impl AsyncFn() -> World) {
     a_refused_request_leaves_none(&world().await).await;
     objects_leave_theirs(&world().await).await;
     they_are_swept(&world().await).await;
+    one_of_two_attempts_is_accepted(&world().await).await;
+}
+
+/// Attempts that do not know of each other, as those at two nodes: one is accepted.
+async fn one_of_two_attempts_is_accepted(world: &World) {
+    let (session, since) = (world.session().await, world.clock.now());
+    let attempt = |number, unless| Receipt {
+        attempt: number,
+        unless,
+        ..records(world, 1)
+    };
+    let send = async |receipt| {
+        let (proposal, receipt) = (world.message("once"), Some(receipt));
+        let sent = world.store.append(session, Append { proposal, receipt });
+        sent.await.map(|outcome| outcome.state.tail)
+    };
+    let original = attempt(0, Unless::Later);
+    world.pass(Duration::from_secs(1));
+    let retry = attempt(1, Unless::Earlier(since));
+    let tail = send(retry.clone()).await.unwrap();
+    // The original was on its way somewhere else, and its retry was faster.
+    let late = send(original).await.unwrap_err();
+    assert!(matches!(late, AppendError::Answered), "{late}");
+    let third = attempt(2, Unless::Earlier(since));
+    let again = send(third.clone()).await.unwrap_err();
+    assert!(matches!(again, AppendError::Answered), "{again}");
+    let new = world.resource(ResourceKind::Agent, "agent_a");
+    let refused = world.store.insert(new, Some(third.clone())).await;
+    assert!(matches!(refused, Err(WriteError::Answered)), "{refused:?}");
+    assert_eq!(world.state(session).await.tail, tail);
+    let found = world.store.receipt([1; 32], since).await.unwrap().unwrap();
+    assert_eq!(found.attempt, 1);
+
+    // An answer that arrived answers no retry, and a wish of its own is one.
+    world.store.written_out([1; 32]).await.unwrap();
+    assert_eq!(send(third).await.unwrap(), tail + 1);
+    world.pass(Duration::from_secs(1));
+    assert_eq!(send(attempt(0, Unless::Later)).await.unwrap(), tail + 2);
+    let keyed = attempt(7, Unless::Any(since));
+    let known = send(keyed).await.unwrap_err();
+    assert!(matches!(known, AppendError::Answered), "{known}");
+    let keyed = attempt(7, Unless::Any(world.pass(Duration::from_secs(1))));
+    assert_eq!(send(keyed).await.unwrap(), tail + 3, "the other is too old");
 }
 
 fn receipt(world: &World, print: u8, reply: Reply) -> Receipt {
@@ -24,6 +67,7 @@ fn receipt(world: &World, print: u8, reply: Reply) -> Receipt {
         at,
         written: false,
         reply,
+        unless: Unless::Never,
     }
 }
 

@@ -56,6 +56,9 @@ pub(super) async fn insert(
     new: &StoredFile,
     receipt: Option<&Receipt>,
 ) -> Written<()> {
+    if receipts::answered(tx, receipt).await? {
+        return Ok(Err(WriteError::Answered));
+    }
     put(tx, new).await?;
     receipts::put(tx, receipt).await?;
     Ok(Ok(()))

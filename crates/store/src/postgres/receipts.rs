@@ -4,7 +4,7 @@ use outlast_protocol::Micros;
 
 use super::{connect::Connection, fault::Fault, rows::small};
 use crate::{
-    ReadError, Receipt, Reply,
+    ReadError, Receipt, Reply, Unless,
     stored::{bound, integer, natural, session_id},
 };
 
@@ -41,6 +41,40 @@ impl Columns {
             },
         }
     }
+}
+
+/// What says for which receipts of a request another one is superfluous, as columns: how, since when.
+pub(super) fn unless(receipt: &Receipt) -> (i64, i64) {
+    match receipt.unless {
+        Unless::Never => (0, 0),
+        Unless::Later => (1, 0),
+        Unless::Earlier(since) => (2, since.0),
+        Unless::Any(since) => (3, since.0),
+    }
+}
+
+/// The condition that a row `r` of `receipts` keeps `g`, one that is to be written, from being so.
+pub(super) const YIELDS: &str = "CASE g.how WHEN 1 THEN r.attempt > g.attempt AND r.at > g.at \
+                                 WHEN 2 THEN NOT r.written AND r.attempt < g.attempt \
+                                 AND r.at >= g.since \
+                                 WHEN 3 THEN r.at >= g.since ELSE false END";
+
+/// Has attempts of some requests wait for each other until their transactions end.
+pub(super) const ALONE: &str = "SELECT pg_advisory_xact_lock(k.key) FROM (SELECT DISTINCT \
+                                hashtextextended(encode(f.print, 'hex'), 7160) AS key \
+                                FROM unnest($1::bytea[]) AS f (print) ORDER BY key) k";
+
+/// Tells whether another attempt of a request was accepted already; none is until this one's
+/// transaction ends.
+pub(super) async fn answered(tx: &Connection, receipt: Option<&Receipt>) -> Result<bool, Fault> {
+    let Some(receipt) = receipt.filter(|receipt| receipt.unless != Unless::Never) else {
+        return Ok(false);
+    };
+    let print = receipt.fingerprint.to_vec();
+    tx.rows(ALONE, &[&vec![print]]).await?;
+    let known = find(tx, receipt.fingerprint, Micros(i64::MIN)).await;
+    let known = known.map_err(|error| Fault::Unreadable(error.to_string()))?;
+    Ok(known.is_some_and(|known| receipt.yields_to(&known)))
 }
 
 /// Writes a receipt over an older one of the same request.
@@ -94,6 +128,7 @@ pub(super) async fn find(
         at: Micros(row.try_get(1)?),
         written: row.try_get(2)?,
         reply,
+        unless: Unless::Never,
     }))
 }
 

@@ -29,6 +29,9 @@ pub(super) async fn insert(
     new: &Resource,
     receipt: Option<&Receipt>,
 ) -> Written<()> {
+    if receipts::answered(tx, receipt).await? {
+        return Ok(Err(WriteError::Answered));
+    }
     let text = "INSERT INTO resources (kind, id, revision, created, archived, body) \
                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
     let archived = new.archived_at.map(|at| at.0);
@@ -57,6 +60,9 @@ pub(super) async fn replace(
     former: Former,
     receipt: Option<&Receipt>,
 ) -> Written<()> {
+    if receipts::answered(tx, receipt).await? {
+        return Ok(Err(WriteError::Answered));
+    }
     let wanted = match former {
         Former::Kept => new.revision.checked_sub(1),
         Former::Replaced => Some(new.revision),

@@ -62,6 +62,9 @@ impl Pass<'_> {
     fn decide(&mut self, job: &AppendJob) -> Result<Done, Stop> {
         let staged = job.staged.as_ref().map_err(|error| unavailable(error))?;
         let (session, proposal) = (job.session, &job.append.proposal);
+        if receipts::answered(self.transaction, job.append.receipt.as_ref())? {
+            return Err(AppendError::Answered.into());
+        }
         let before = self.head(session)?;
         self.check(session, proposal, before.as_ref())?;
         let seams = &self.room.seams;

@@ -45,6 +45,9 @@ fn read(row: &Row<'_>) -> Result<StoredFile, Fault> {
 
 /// Stores a new file.
 pub(super) fn insert(tx: &Connection, new: &StoredFile, receipt: Option<&Receipt>) -> Written<()> {
+    if receipts::answered(tx, receipt)? {
+        return Ok(Err(WriteError::Answered));
+    }
     put(tx, new)?;
     if let Some(receipt) = receipt {
         receipts::put(tx, receipt)?;

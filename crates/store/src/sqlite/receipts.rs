@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{fault::Fault, resources::Written};
 use crate::{
-    Receipt, Reply,
+    Receipt, Reply, Unless,
     stored::{bound, integer, natural, session_id},
 };
 
@@ -63,6 +63,15 @@ pub(super) fn find(
         .transpose()
 }
 
+/// Tells whether another attempt of a request was accepted already.
+pub(super) fn answered(connection: &Connection, receipt: Option<&Receipt>) -> Result<bool, Fault> {
+    let Some(receipt) = receipt.filter(|receipt| receipt.unless != Unless::Never) else {
+        return Ok(false);
+    };
+    let known = find(connection, receipt.fingerprint, Micros(i64::MIN))?;
+    Ok(known.is_some_and(|known| receipt.yields_to(&known)))
+}
+
 fn read(fingerprint: [u8; 32], row: &Row<'_>) -> Result<Receipt, Fault> {
     let reply = match row.get::<_, Option<String>>(3)? {
         Some(body) => Reply::Body(body),
@@ -78,6 +87,7 @@ fn read(fingerprint: [u8; 32], row: &Row<'_>) -> Result<Receipt, Fault> {
         at: Micros(row.get(1)?),
         written: row.get(2)?,
         reply,
+        unless: Unless::Never,
     })
 }
 

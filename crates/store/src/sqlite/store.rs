@@ -22,27 +22,18 @@ use crate::{
 #[async_trait]
 impl Resources for Sqlite {
     async fn insert(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
-        self.write(move |tx| {
-            let done = resources::insert(tx, &new)?;
-            with_receipt(tx, done, receipt.as_ref())
-        })
-        .await
+        self.write(move |tx| with_receipt(tx, receipt.as_ref(), || resources::insert(tx, &new)))
+            .await
     }
 
     async fn replace(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
-        self.write(move |tx| {
-            let done = resources::replace(tx, &new)?;
-            with_receipt(tx, done, receipt.as_ref())
-        })
-        .await
+        self.write(move |tx| with_receipt(tx, receipt.as_ref(), || resources::replace(tx, &new)))
+            .await
     }
 
     async fn amend(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
-        self.write(move |tx| {
-            let done = resources::amend(tx, &new)?;
-            with_receipt(tx, done, receipt.as_ref())
-        })
-        .await
+        self.write(move |tx| with_receipt(tx, receipt.as_ref(), || resources::amend(tx, &new)))
+            .await
     }
 
     async fn get(
@@ -211,12 +202,16 @@ impl Files for Sqlite {
     }
 }
 
-/// Writes the receipt of a request that was accepted.
+/// Does a write with the receipt of its request, unless another attempt was accepted already.
 fn with_receipt(
     transaction: &Connection,
-    done: Result<(), WriteError>,
     receipt: Option<&Receipt>,
+    work: impl FnOnce() -> Written<()>,
 ) -> Written<()> {
+    if receipts::answered(transaction, receipt)? {
+        return Ok(Err(WriteError::Answered));
+    }
+    let done = work()?;
     if let (Ok(()), Some(receipt)) = (&done, receipt) {
         receipts::put(transaction, receipt)?;
     }

@@ -11,7 +11,7 @@ use outlast_session::{
     body::{Config, Mounted},
 };
 use outlast_store::{
-    Append, AppendError, End, GONE, Material, Minter, Outcome, Reply, ResourceKind, seal,
+    Append, AppendError, End, GONE, Material, Minter, Outcome, Reply, ResourceKind, Unless, seal,
 };
 use tokio::sync::watch;
 
@@ -24,6 +24,9 @@ impl Memory {
         let now = self.seams.clock.now();
         inner.check(id, &append.proposal, now)?;
         inner.may_claim(&append.proposal)?;
+        if inner.answered(append.receipt.as_ref()) {
+            return Err(AppendError::Answered);
+        }
         let mut minter = Minter::new(now, &*self.seams.entropy);
         let mut context = Context {
             now,
@@ -189,6 +192,7 @@ impl Inner {
             return;
         };
         let mut receipt = receipt.clone();
+        receipt.unless = Unless::Never;
         if let Reply::Records { .. } = receipt.reply {
             receipt.reply = Reply::Records {
                 session: state.id,

@@ -33,6 +33,9 @@ impl Files for Memory {
         receipt: Option<Receipt>,
     ) -> Result<(), WriteError> {
         let mut inner = self.lock();
+        if inner.answered(receipt.as_ref()) {
+            return Err(WriteError::Answered);
+        }
         inner.put_file(new);
         inner.receipt(receipt);
         Ok(())

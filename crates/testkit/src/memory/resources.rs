@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use outlast_protocol::{Micros, id::ProcessId};
 use outlast_store::{
     ApiKey, Order, Process, Pulse, ReadError, Receipt, Resource, ResourceKind, ResourcePage,
-    ResourceQuery, Resources, WriteError,
+    ResourceQuery, Resources, Unless, WriteError,
 };
 
 use super::{Inner, Memory, word};
@@ -13,6 +13,9 @@ use super::{Inner, Memory, word};
 impl Resources for Memory {
     async fn insert(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
         let mut inner = self.lock();
+        if inner.answered(receipt.as_ref()) {
+            return Err(WriteError::Answered);
+        }
         if let Some(known) = inner.newest(new.kind, &new.id) {
             return Err(WriteError::Moved {
                 id: new.id,
@@ -28,6 +31,9 @@ impl Resources for Memory {
 
     async fn replace(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
         let mut inner = self.lock();
+        if inner.answered(receipt.as_ref()) {
+            return Err(WriteError::Answered);
+        }
         let wanted = new.revision.checked_sub(1);
         let revisions = inner.expect(&new, wanted)?;
         revisions.push(of_the_same_age(new, revisions));
@@ -37,6 +43,9 @@ impl Resources for Memory {
 
     async fn amend(&self, new: Resource, receipt: Option<Receipt>) -> Result<(), WriteError> {
         let mut inner = self.lock();
+        if inner.answered(receipt.as_ref()) {
+            return Err(WriteError::Answered);
+        }
         let wanted = Some(new.revision);
         let revisions = inner.expect(&new, wanted)?;
         let new = of_the_same_age(new, revisions);
@@ -209,8 +218,17 @@ impl Resources for Memory {
 }
 
 impl Inner {
+    /// Tells whether another attempt of a request was accepted already.
+    pub(super) fn answered(&self, receipt: Option<&Receipt>) -> bool {
+        let known = receipt.and_then(|receipt| self.receipts.get(&receipt.fingerprint));
+        known
+            .zip(receipt)
+            .is_some_and(|(known, receipt)| receipt.yields_to(known))
+    }
+
     pub(super) fn receipt(&mut self, receipt: Option<Receipt>) {
-        if let Some(receipt) = receipt {
+        if let Some(mut receipt) = receipt {
+            receipt.unless = Unless::Never;
             self.receipts.insert(receipt.fingerprint, receipt);
         }
     }

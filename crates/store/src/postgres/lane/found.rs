@@ -10,11 +10,11 @@ use outlast_protocol::{
 use super::super::{
     connect::{Connection, flight},
     fault::Fault,
-    rows::{record_columns, stored},
+    rows::{array, record_columns, small, stored},
     sql::Sql,
 };
 use crate::{
-    AppendError,
+    AppendError, Receipt, Reply, Unless,
     stored::{Stored, event_id, file_id, integer, process_id},
 };
 
@@ -26,6 +26,7 @@ pub(super) struct Wanted {
     objects: (Vec<&'static str>, Vec<String>),
     sources: Vec<String>,
     processes: Vec<String>,
+    receipts: Vec<Vec<u8>>,
 }
 
 /// What was found.
@@ -37,6 +38,7 @@ pub(super) struct Found {
     objects: HashMap<(String, String), i64>,
     sources: HashSet<FileId>,
     dead: HashSet<ProcessId>,
+    receipts: HashMap<[u8; 32], Receipt>,
 }
 
 impl Wanted {
@@ -63,6 +65,10 @@ impl Wanted {
 
     pub(super) fn process(&mut self, process: ProcessId) {
         self.processes.push(process.to_string());
+    }
+
+    pub(super) fn receipt(&mut self, receipt: &Receipt) {
+        self.receipts.push(receipt.fingerprint.to_vec());
     }
 
     /// Makes the queries, and says what each is for.
@@ -112,6 +118,14 @@ impl Wanted {
             sql.bind(self.processes, "text[]").say(")");
             queries.push((Kind::Processes, sql));
         }
+        if !self.receipts.is_empty() {
+            let mut sql = Sql::new(
+                "SELECT r.fingerprint, r.attempt, r.at, r.written FROM receipts r \
+                 WHERE r.fingerprint = ANY(",
+            );
+            sql.bind(self.receipts, "bytea[]").say(")");
+            queries.push((Kind::Receipts, sql));
+        }
         queries
     }
 
@@ -147,6 +161,7 @@ enum Kind {
     Objects,
     Sources,
     Processes,
+    Receipts,
 }
 
 impl Found {
@@ -172,6 +187,19 @@ impl Found {
             Kind::Processes => {
                 self.dead.insert(process_id(row.try_get(0)?)?);
             }
+            Kind::Receipts => {
+                let fingerprint = array(row.try_get(0)?)?;
+                let known = Receipt {
+                    fingerprint,
+                    attempt: small(row.try_get(1)?)?,
+                    at: Micros(row.try_get(2)?),
+                    written: row.try_get(3)?,
+                    // Nobody asks for it here.
+                    reply: Reply::Body(String::new()),
+                    unless: Unless::Never,
+                };
+                self.receipts.insert(fingerprint, known);
+            }
         }
         Ok(())
     }
@@ -183,6 +211,12 @@ impl Found {
     /// Tells whether an event stands in a log, and if so, whether in its place.
     pub(super) fn event(&self, no: i64, event: EventId) -> Option<bool> {
         self.events.get(&(no, event)).copied()
+    }
+
+    /// Tells whether another attempt of a request is known to be accepted.
+    pub(super) fn answers(&self, receipt: &Receipt) -> bool {
+        let known = self.receipts.get(&receipt.fingerprint);
+        known.is_some_and(|known| receipt.yields_to(known))
     }
 
     pub(super) fn is_dead(&self, process: ProcessId) -> bool {

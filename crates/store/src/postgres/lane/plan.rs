@@ -7,7 +7,7 @@ use outlast_session::{Answer, Decision, DraftBody, Json, Record, Refusal, State}
 
 use super::found::{Found, Wanted};
 use crate::{
-    Append, AppendError, End, Material, Minter, Outcome, Receipt,
+    Append, AppendError, End, Material, Minter, Outcome, Receipt, Unless,
     deciding::{self, Seams, needs, place, unused},
     heads::Head,
     projection::{Lease, changed, epochs, kind},
@@ -72,6 +72,12 @@ impl Write {
             revisions.push(*revision);
         }
         (kinds, ids, revisions)
+    }
+
+    /// Returns the receipts that others may keep from being written.
+    pub(super) fn guarded(&self) -> impl Iterator<Item = &Receipt> {
+        let receipts = self.receipts.iter();
+        receipts.filter(|receipt| receipt.unless != Unless::Never)
     }
 
     /// Returns where the log ends after it.
@@ -163,6 +169,9 @@ impl Judged {
             let claims = self.group.jobs.iter();
             let claims = claims.filter_map(|job| job.append.proposal.claimant());
             claims.for_each(|process| wanted.process(process));
+            let receipts = self.group.jobs.iter();
+            let receipts = receipts.filter_map(|job| job.append.receipt.as_ref());
+            receipts.for_each(|receipt| wanted.receipt(receipt));
         }
     }
 
@@ -286,6 +295,11 @@ impl<'a> Build<'a> {
         let claimant = job.append.proposal.claimant();
         if let Some(process) = claimant.filter(|process| found.is_dead(*process)) {
             return Err(AppendError::Dead(process));
+        }
+        if let Some(receipt) = &job.append.receipt
+            && found.answers(receipt)
+        {
+            return Err(AppendError::Answered);
         }
         if step.decision.drafts.is_empty() {
             return self.nothing(step.decision.answer, &job.append);

@@ -214,7 +214,10 @@ impl Parts {
         }
         // Those that have to hold something else have a statement of their own.
         let plain = |write: &Write| {
-            write.before.is_some() && write.objects.is_empty() && write.sources.is_empty()
+            write.before.is_some()
+                && write.objects.is_empty()
+                && write.sources.is_empty()
+                && write.guarded().next().is_none()
         };
         let many = writes.iter().filter(|(_, write)| plain(write)).count() > FEW;
         let (batched, own): (Vec<_>, Vec<_>) = writes

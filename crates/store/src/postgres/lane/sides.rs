@@ -7,6 +7,7 @@ use outlast_session::{State, body::Mounted};
 use super::{super::sql::Sql, plan::Write};
 use crate::{
     Blob,
+    postgres::receipts::ALONE,
     projection::{Facets, name, text},
 };
 
@@ -201,6 +202,15 @@ fn hands(sides: &mut Vec<Sql>, write: &Write, before: Option<&State>) {
 /// so that it is still there when it is committed.
 pub(super) fn holds(writes: &[&Write]) -> Vec<Sql> {
     let mut holds = Vec::new();
+    let receipts = writes.iter().flat_map(|write| write.guarded());
+    let prints: Vec<Vec<u8>> = receipts
+        .map(|receipt| receipt.fingerprint.to_vec())
+        .collect();
+    if !prints.is_empty() {
+        let mut sql = Sql::new(ALONE);
+        sql.give(prints);
+        holds.push(sql);
+    }
     let mut objects: Vec<_> = writes.iter().flat_map(|write| &write.objects).collect();
     objects.sort();
     objects.dedup();

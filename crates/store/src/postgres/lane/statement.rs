@@ -5,7 +5,8 @@ use outlast_session::{Body, STATE_VERSION};
 
 use super::{super::sql::Sql, plan::Write};
 use crate::{
-    postgres::receipts::Columns,
+    Receipt,
+    postgres::receipts::{Columns, YIELDS, unless},
     projection::{Facets, epochs, name, text},
     stored::integer,
 };
@@ -88,6 +89,10 @@ fn guards(sql: &mut Sql, write: &Write) {
             .bind(write.claimants.clone(), "text[]")
             .say("))");
     }
+    let guarded: Vec<&Receipt> = write.guarded().collect();
+    if !guarded.is_empty() {
+        yields(sql, &guarded);
+    }
     if !write.objects.is_empty() {
         let (kinds, ids, revisions) = write.objects();
         let count = i64::try_from(ids.len()).unwrap_or(i64::MAX);
@@ -108,6 +113,29 @@ fn guards(sql: &mut Sql, write: &Write) {
             .say(")) = ")
             .bind(count, "bigint");
     }
+}
+
+/// Adds that no other attempt of a request was accepted; each is alone with it by now.
+fn yields(sql: &mut Sql, receipts: &[&Receipt]) {
+    let (mut prints, mut attempts, mut ats) = (vec![], vec![], vec![]);
+    let (mut hows, mut sinces) = (vec![], vec![]);
+    for receipt in receipts {
+        let (how, since) = unless(receipt);
+        prints.push(receipt.fingerprint.to_vec());
+        attempts.push(i64::from(receipt.attempt));
+        ats.push(receipt.at.0);
+        hows.push(how);
+        sinces.push(since);
+    }
+    sql.say(" AND NOT EXISTS (SELECT 1 FROM receipts r JOIN unnest(")
+        .bind(prints, "bytea[]")
+        .and(attempts, "bigint[]")
+        .and(ats, "bigint[]")
+        .and(hows, "bigint[]")
+        .and(sinces, "bigint[]")
+        .say(") AS g (print, attempt, at, how, since) ON r.fingerprint = g.print WHERE ")
+        .say(YIELDS)
+        .say(")");
 }
 
 /// Makes the statement of many appends that bring no more than records, leases and receipts.
