@@ -67,6 +67,15 @@ impl Folder {
         })
     }
 
+    /// Opens the directory for reading beside another process that has it: nothing is made, and
+    /// nothing of the other's is removed. A directory that is missing has no blobs.
+    pub fn beside(root: impl Into<PathBuf>) -> Self {
+        let (root, next, known) = (root.into(), AtomicU64::new(0), Mutex::default());
+        Self {
+            inner: Arc::new(Inner { root, next, known }),
+        }
+    }
+
     /// Runs blocking work on a thread where it may block.
     async fn run<T: Send + 'static>(
         &self,

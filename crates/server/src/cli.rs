@@ -8,8 +8,10 @@ mod doctor;
 mod failure;
 mod files;
 mod hand_host;
+mod heads;
 mod images;
 mod migrate;
+mod offline;
 mod render;
 mod run;
 mod scripted_model;
@@ -17,6 +19,7 @@ mod serve;
 mod sessions;
 mod support_bundle;
 mod table;
+mod verify;
 mod words;
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
@@ -96,6 +99,10 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Pack what others need to find a fault: ids, sizes, times and kinds of errors, no contents
     SupportBundle(support_bundle::Arguments),
+    /// Prove that logs are what was written: recompute chains and folds, beside a server or without
+    Verify(verify::Arguments),
+    /// Print where logs end, to be kept elsewhere for `verify --heads`
+    Heads(heads::Arguments),
     /// Try what this host can isolate, for the user that asks
     Check(check::Arguments),
     /// Keep the sandboxes of a data directory; `serve` starts it where there is none
@@ -193,6 +200,14 @@ async fn dispatch(
             let loaded = common.load(environment, None)?;
             let found = find(&common.place(environment), &loaded).await?;
             support_bundle::run(arguments, &loaded, found, console).await
+        }
+        Command::Verify(arguments) => {
+            let loaded = common.load(environment, None)?;
+            verify::run(arguments, &loaded, console)
+        }
+        Command::Heads(arguments) => {
+            let loaded = common.load(environment, None)?;
+            heads::run(arguments, &loaded, console)
         }
         Command::Check(arguments) => {
             let loaded = common.load(environment, None)?;

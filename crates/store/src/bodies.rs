@@ -41,6 +41,15 @@ impl Bodies {
             .await
     }
 
+    /// Loads what is stored as a body, whatever it is.
+    pub(crate) async fn bytes(
+        &self,
+        session: SessionId,
+        digest: &[u8; 32],
+    ) -> Result<Bytes, Error> {
+        self.blobs.get(&key(session, digest)).await
+    }
+
     /// Loads a body; what is stored there and is no JSON is reported as missing.
     pub(crate) async fn get(&self, session: SessionId, digest: &[u8; 32]) -> Result<Json, Error> {
         let key = key(session, digest);

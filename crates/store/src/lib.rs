@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod audit;
 mod blob;
 mod bodies;
 pub mod conformance;
@@ -29,6 +30,7 @@ mod verify;
 mod waiting;
 mod watches;
 
+pub use audit::{Audit, Auditor, Damage, Damaged, Found};
 pub use blob::Blob;
 pub use files::{FilePage, FileQuery, Files, Output, StoredFile};
 pub use ids::Minter;

@@ -11,6 +11,7 @@ mod load;
 mod log;
 mod loose;
 mod named;
+mod offline;
 mod processes;
 mod purge;
 mod queue;
@@ -41,6 +42,7 @@ use rusqlite::Connection;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
+pub use self::offline::{Offline, OfflineError};
 use self::{fault::Fault, job::Task, load::Loader, queue::Queue, readers::Readers, writer::Writer};
 use crate::{
     LockError, Migrated, WriteError,

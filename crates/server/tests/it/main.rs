@@ -16,6 +16,7 @@ mod files;
 mod first_session;
 mod hosts;
 mod killed;
+mod ledger;
 mod lost_machine;
 mod many;
 mod on_postgres;

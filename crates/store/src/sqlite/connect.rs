@@ -18,6 +18,9 @@ const MIGRATIONS: &[M<'_>] = &[
     M::up(include_str!("../../migrations/sqlite/0004_processes.sql")),
 ];
 
+/// The version of the schema that they lead to.
+pub(super) const SCHEMA: usize = MIGRATIONS.len();
+
 /// Makes the database file, for its owner alone; the files beside it get the same rights.
 fn file(path: &Path) -> Result<(), OpenError> {
     let opened = OpenOptions::new()
@@ -67,6 +70,14 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "cache_size", -2048)?;
     common(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// Opens a connection that leaves the database as it is, even where it is the last one.
+pub(super) fn onlooker(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    common(&connection)?;
     Ok(connection)
 }
 

@@ -71,8 +71,14 @@ impl Kept {
         })
     }
 
-    fn parse(&self) -> Option<State> {
-        if self.version != i64::from(STATE_VERSION) {
+    /// Tells whether the state is kept in the shape that this version knows.
+    pub(super) fn is_of_this_version(&self) -> bool {
+        self.version == i64::from(STATE_VERSION)
+    }
+
+    /// Reads the state; `None` if it is of another version, damaged, or not that of the tail.
+    pub(super) fn parse(&self) -> Option<State> {
+        if !self.is_of_this_version() {
             return None;
         }
         let mut state: State = serde_json::from_str(&self.state).ok()?;

@@ -6,6 +6,7 @@
     reason = "a failure in a helper is a failed test"
 )]
 
+mod audit;
 mod bodies;
 mod contract;
 mod crash;
