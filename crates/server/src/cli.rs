@@ -5,11 +5,13 @@ mod config;
 mod console;
 mod descriptors;
 mod doctor;
+mod export;
 mod failure;
 mod files;
 mod hand_host;
 mod heads;
 mod images;
+mod import;
 mod migrate;
 mod offline;
 mod render;
@@ -19,6 +21,7 @@ mod serve;
 mod sessions;
 mod support_bundle;
 mod table;
+mod transfer;
 mod verify;
 mod words;
 
@@ -103,6 +106,10 @@ enum Command {
     Verify(verify::Arguments),
     /// Print where logs end, to be kept elsewhere for `verify --heads`
     Heads(heads::Arguments),
+    /// Write whole sessions to one file: their logs with their chains, and nothing else
+    Export(export::Arguments),
+    /// Take in sessions from a file; no server may run on the data directory
+    Import(import::Arguments),
     /// Try what this host can isolate, for the user that asks
     Check(check::Arguments),
     /// Keep the sandboxes of a data directory; `serve` starts it where there is none
@@ -208,6 +215,14 @@ async fn dispatch(
         Command::Heads(arguments) => {
             let loaded = common.load(environment, None)?;
             heads::run(arguments, &loaded, console)
+        }
+        Command::Export(arguments) => {
+            let loaded = common.load(environment, None)?;
+            export::run(arguments, &loaded, console)
+        }
+        Command::Import(arguments) => {
+            let loaded = common.load(environment, None)?;
+            Box::pin(import::run(arguments, &loaded, console)).await
         }
         Command::Check(arguments) => {
             let loaded = common.load(environment, None)?;

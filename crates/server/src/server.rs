@@ -26,6 +26,7 @@ pub use error::StartError;
 pub use key::Key;
 pub(crate) use key::read as read_key;
 pub use parts::{Backend, Facts};
+pub(crate) use start::open_file;
 
 pub(crate) use hands::driver;
 

@@ -13,8 +13,8 @@ const NAMED: usize = 100;
 pub struct Audit {
     /// The session.
     pub session: SessionId,
-    /// Records that were looked at and fit.
-    pub records: u64,
+    /// Where the records that were looked at and fit end.
+    pub end: End,
     /// Bodies that were erased.
     pub erased: u64,
     /// The first positions of these, a hundred at most.
@@ -209,7 +209,7 @@ impl Auditor {
     pub(crate) fn report(self, session: SessionId, compared: bool, found: Found) -> Audit {
         Audit {
             session,
-            records: self.end().tail,
+            end: self.end(),
             erased: self.verifier.erased(),
             erased_at: self.erased_at,
             compared,

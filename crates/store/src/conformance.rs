@@ -13,6 +13,7 @@ mod crowd;
 mod endings;
 mod files;
 pub mod fixture;
+mod intake;
 mod listing;
 mod logs;
 mod processes;
@@ -22,7 +23,10 @@ mod resources;
 mod waking;
 mod watching;
 
+use std::sync::Arc;
+
 use self::fixture::{Subject, World};
+use crate::Intake;
 
 /// Runs the whole suite, each part on a fresh, empty store.
 ///
@@ -48,4 +52,22 @@ where
     waking::run(&world).await;
     processes::run(&world).await;
     crowd::run(&world).await;
+}
+
+/// Runs the suite of whole logs that come from elsewhere, for stores that take them in.
+///
+/// # Panics
+///
+/// Where the store breaks its contract.
+pub async fn run_intake<S, F, Fut>(factory: F)
+where
+    S: Intake,
+    F: Fn() -> Fut,
+    Fut: Future<Output = (Subject, Arc<S>)>,
+{
+    let world = async || {
+        let (subject, store) = factory().await;
+        (World::new(subject).await, store)
+    };
+    intake::run(&world).await;
 }

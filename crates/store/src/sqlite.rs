@@ -5,6 +5,7 @@ mod connect;
 mod fault;
 mod files;
 mod insert;
+mod intake;
 mod job;
 mod listing;
 mod load;

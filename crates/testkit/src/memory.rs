@@ -2,6 +2,7 @@
 
 mod append;
 mod files;
+mod intake;
 mod log;
 mod resources;
 

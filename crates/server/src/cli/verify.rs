@@ -89,7 +89,7 @@ fn is_bad(found: &Found) -> bool {
 }
 
 fn words(audit: &Audit) -> String {
-    let (session, records) = (audit.session, audit.records);
+    let (session, records) = (audit.session, audit.end.tail);
     match &audit.found {
         Found::Whole => {
             let erased = match audit.erased {
@@ -132,7 +132,7 @@ fn object(audit: &Audit) -> Value {
     json!({
         "session": audit.session,
         "found": found,
-        "records": audit.records,
+        "records": audit.end.tail,
         "erased": audit.erased,
         "erased_at": audit.erased_at,
         "state_compared": audit.compared,

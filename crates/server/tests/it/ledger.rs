@@ -85,3 +85,51 @@ async fn a_body_that_was_changed_is_named_by_its_position() {
     assert_eq!(nowhere.code, Some(1), "{nowhere:?}");
     assert!(nowhere.err.contains("there is no database"), "{nowhere:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_moves_to_another_data_directory_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Binary::start(dir.path(), None).await;
+    let id = lived(&server).await;
+    let file = dir.path().join("sessions.jsonl");
+    let file = file.to_str().unwrap();
+    let exported = run(dir.path(), &["export", &id, "-o", file]).await;
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    assert!(
+        exported.err.contains("no contents of files"),
+        "{exported:?}"
+    );
+    let again = run(dir.path(), &["export", "--all", "-o", file]).await;
+    assert_eq!(again.code, Some(1), "what is there is kept: {again:?}");
+    // A directory that a server has takes nothing in.
+    let held = run(dir.path(), &["import", file]).await;
+    assert_eq!(held.code, Some(1), "{held:?}");
+    let events = server.client.events(&id).await;
+    let heads = run(dir.path(), &["heads"]).await;
+    assert!(server.stop().await.success());
+
+    let other = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(file).unwrap();
+    let damaged = dir.path().join("damaged.jsonl");
+    let cut = text.lines().take(5).collect::<Vec<_>>().join("\n");
+    for wrong in [text.replace("done", "dome"), cut, String::new()] {
+        fs::write(&damaged, wrong).unwrap();
+        let refused = run(other.path(), &["import", damaged.to_str().unwrap()]).await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(!other.path().join("outlast.db").exists(), "{refused:?}");
+    }
+    let imported = run(other.path(), &["import", file]).await;
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    assert!(imported.err.contains("is not here"), "{imported:?}");
+    let twice = run(other.path(), &["import", file]).await;
+    assert!(
+        twice.code == Some(1) && twice.err.contains(&id),
+        "{twice:?}"
+    );
+    let verified = run(other.path(), &["verify"]).await;
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    assert_eq!(run(other.path(), &["heads"]).await.out, heads.out);
+    let server = Binary::start(other.path(), None).await;
+    assert_eq!(server.client.events(&id).await, events);
+    assert!(server.stop().await.success());
+}

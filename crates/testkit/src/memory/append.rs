@@ -206,7 +206,7 @@ impl Inner {
 
 impl Session {
     /// Moves the head and tells those who watch it.
-    fn advance(&mut self, state: &Arc<State>) {
+    pub(super) fn advance(&mut self, state: &Arc<State>) {
         self.state = state.clone();
         for number in (0_u32..).take(state.threads.len()) {
             if state.ready_at(number).is_none() {

@@ -30,6 +30,26 @@ async fn memory_keeps_the_contract_of_a_store() {
     assert_eq!(tokio::time::Instant::now(), before, "it needs no time");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_takes_in_whole_logs() {
+    let next = std::sync::atomic::AtomicU64::new(1);
+    conformance::run_intake(async || {
+        let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let (clock, entropy) = (
+            Arc::new(ManualClock::default()),
+            Arc::new(Seeded::new(number)),
+        );
+        let store = Arc::new(Memory::new(clock.clone(), entropy.clone()));
+        let subject = Subject {
+            store: store.clone(),
+            clock,
+            entropy,
+        };
+        (subject, store)
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_without_a_fault_keeps_it_too() {
     conformance::run(async || {

@@ -1,5 +1,7 @@
 //! One log, looked at from its first record to its head.
 
+use std::io;
+
 use outlast_protocol::id::SessionId;
 use outlast_session::{Body, Record, chain};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -17,6 +19,9 @@ use crate::{
 
 /// Records looked at between two looks at the database; a read never lasts longer than these take.
 const PAGE: usize = 200;
+
+/// What is done with a record that fits.
+type Show<'a> = dyn FnMut(&Record) -> io::Result<()> + 'a;
 
 /// A row as it is: readable, or damaged.
 type Seen = Result<(Stored, bool), Damaged>;
@@ -39,6 +44,20 @@ impl Offline {
     ///
     /// If the database or the blobs cannot be read; damage is no error.
     pub fn audit(&self, session: SessionId, noted: &[End]) -> Result<Audit, ReadError> {
+        self.along(session, noted, &mut |_| Ok(()))
+    }
+
+    /// Does what [`audit`](Self::audit) does, and shows each record that fits, in order.
+    ///
+    /// # Errors
+    ///
+    /// As [`audit`](Self::audit), and what `show` fails with.
+    pub fn along(
+        &self,
+        session: SessionId,
+        noted: &[End],
+        show: &mut Show<'_>,
+    ) -> Result<Audit, ReadError> {
         let mut auditor = Auditor::new(session, noted);
         let Some(kept) = Projected::read(&self.connection, session)? else {
             return Ok(auditor.report(session, false, Found::Gone));
@@ -50,7 +69,7 @@ impl Offline {
             };
             return Ok(auditor.report(session, false, found));
         }
-        let walked = self.walk(session, &kept, &mut auditor)?;
+        let walked = self.walk(session, &kept, &mut auditor, show)?;
         let done = walked.and_then(|()| kept.compare(&auditor));
         let (compared, found) = match done {
             Ok(compared) => (compared, Found::Whole),
@@ -77,6 +96,7 @@ impl Offline {
         session: SessionId,
         kept: &Projected,
         auditor: &mut Auditor,
+        show: &mut Show<'_>,
     ) -> Result<Result<(), Damaged>, ReadError> {
         loop {
             let page = page(&self.connection, kept, auditor.end().tail)?;
@@ -84,7 +104,7 @@ impl Offline {
                 return Ok(auditor.finish(kept.end).and_then(|()| kept.no_strays()));
             }
             for seen in page {
-                if let Err(damaged) = self.look(session, seen, auditor)? {
+                if let Err(damaged) = self.look(session, seen, auditor, show)? {
                     return Ok(Err(damaged));
                 }
             }
@@ -97,6 +117,7 @@ impl Offline {
         session: SessionId,
         seen: Seen,
         auditor: &mut Auditor,
+        show: &mut Show<'_>,
     ) -> Result<Result<(), Damaged>, ReadError> {
         let (stored, public) = match seen {
             Ok(seen) => seen,
@@ -111,10 +132,15 @@ impl Offline {
             Ok(record) => record,
             Err(damage) => return Ok(Err(damage.at(position))),
         };
-        Ok(auditor.step(&record).and_then(|()| {
-            let hidden = Damage::Projection("whether clients see it").at(position);
-            (public == shown).then_some(()).ok_or(hidden)
-        }))
+        if let Err(damaged) = auditor.step(&record) {
+            return Ok(Err(damaged));
+        }
+        if public != shown {
+            let hidden = Damage::Projection("whether clients see it");
+            return Ok(Err(hidden.at(position)));
+        }
+        show(&record).map_err(|error| ReadError::Unavailable(error.to_string()))?;
+        Ok(Ok(()))
     }
 
     /// Loads the body of a record from its blob, if it lies there.

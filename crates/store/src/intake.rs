@@ -1,0 +1,93 @@
+//! Whole logs that come from elsewhere.
+
+use std::{fmt::Debug, io, sync::Arc};
+
+use async_trait::async_trait;
+use outlast_protocol::id::SessionId;
+use outlast_session::{Record, State};
+
+use crate::{Auditor, Damaged, End};
+
+/// A store that takes in whole logs.
+#[async_trait]
+pub trait Intake: Debug + Send + Sync {
+    /// Takes in a log with its ids, salts and hashes; returns the state at its head.
+    ///
+    /// Nothing is written before the whole log was checked, and its records and all that is
+    /// projected from them are written at once. Bodies that go to blobs are stored before; what a
+    /// crash leaves of them is overwritten by the next attempt. No brain may work meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// If the session is here already, deleted or not, or the log is not whole.
+    async fn take_in(&self, log: Arc<dyn Source>) -> Result<Arc<State>, IntakeError>;
+}
+
+/// A log that can be read several times, and gives the same each time.
+pub trait Source: Debug + Send + Sync {
+    /// Returns the session that it is of.
+    fn session(&self) -> SessionId;
+
+    /// Returns where it ends.
+    fn end(&self) -> End;
+
+    /// Reads it from its first record; bodies are there, erased ones aside.
+    fn records(&self) -> io::Result<Records<'_>>;
+}
+
+/// Records on their way.
+pub type Records<'a> = Box<dyn Iterator<Item = io::Result<Record>> + Send + 'a>;
+
+/// Why a log was not taken in.
+#[derive(Debug, thiserror::Error)]
+pub enum IntakeError {
+    /// The session is here, or was.
+    #[error("session `{0}` is here already")]
+    Exists(SessionId),
+    /// The log is not what was written.
+    #[error("session `{session}` is broken at {damaged}")]
+    Broken {
+        /// The session.
+        session: SessionId,
+        /// Where and how.
+        damaged: Damaged,
+    },
+    /// What folding needs of it was erased.
+    #[error("session `{0}` cannot be gone on with: what its state follows from was erased")]
+    Erased(SessionId),
+    /// It ends with the session's deletion.
+    #[error("session `{0}` was deleted")]
+    Deleted(SessionId),
+    /// It cannot be read.
+    #[error("session `{session}` cannot be read: {error}")]
+    Source {
+        /// The session.
+        session: SessionId,
+        /// Why.
+        error: io::Error,
+    },
+    /// The disk or the database fails.
+    #[error("the store cannot be written: {0}")]
+    Unavailable(String),
+}
+
+/// Goes along a log once, and folds it.
+///
+/// # Errors
+///
+/// If it is not whole, or nothing to go on with.
+pub fn check(log: &dyn Source) -> Result<State, IntakeError> {
+    let session = log.session();
+    let broken = |damaged| IntakeError::Broken { session, damaged };
+    let unread = |error| IntakeError::Source { session, error };
+    let mut auditor = Auditor::new(session, &[]);
+    for record in log.records().map_err(unread)? {
+        auditor.step(&record.map_err(unread)?).map_err(broken)?;
+    }
+    auditor.finish(log.end()).map_err(broken)?;
+    let state = auditor.state().ok_or(IntakeError::Erased(session))?;
+    if state.deleted {
+        return Err(IntakeError::Deleted(session));
+    }
+    Ok(state.clone())
+}

@@ -1,0 +1,34 @@
+//! Taking in whole logs, in memory.
+
+use std::{collections::BTreeMap, collections::HashMap, io, sync::Arc};
+
+use async_trait::async_trait;
+use outlast_session::State;
+use outlast_store::{Intake, IntakeError, Source, check};
+use tokio::sync::watch;
+
+use super::{Memory, Session};
+
+#[async_trait]
+impl Intake for Memory {
+    async fn take_in(&self, log: Arc<dyn Source>) -> Result<Arc<State>, IntakeError> {
+        let session = log.session();
+        let mut inner = self.lock();
+        if inner.logs.contains_key(&session) {
+            return Err(IntakeError::Exists(session));
+        }
+        let state = Arc::new(check(&*log)?);
+        let unread = |error| IntakeError::Source { session, error };
+        let records: io::Result<Vec<_>> = log.records().and_then(Iterator::collect);
+        let mut new = Session {
+            records: records.map_err(unread)?,
+            state: state.clone(),
+            tail: watch::channel(0).0,
+            since: BTreeMap::new(),
+            snapshots: HashMap::new(),
+        };
+        new.advance(&state);
+        inner.logs.insert(session, new);
+        Ok(state)
+    }
+}
