@@ -22,6 +22,7 @@ pub(crate) async fn create(State(app): State<Shared>, request: Submission) -> An
     let now = app.kernel.now();
     let environment = new.resolve(EnvironmentId::mint(now, app.kernel.entropy()), now);
     app.kernel.check_image(&environment.metadata)?;
+    app.kernel.check_packages(&environment)?;
     let work = app.clone();
     let work = |ticket| async move { work.insert(&environment, ticket).await };
     app.once(request.attempt, Form::Stored, work).await
@@ -55,6 +56,7 @@ pub(crate) async fn update(
             let next = change.clone().apply(current, now)?;
             if let Some(next) = &next {
                 work.kernel.check_image(&next.metadata)?;
+                work.kernel.check_packages(next)?;
             }
             Ok(next)
         };

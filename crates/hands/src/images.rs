@@ -272,6 +272,11 @@ impl Images {
         Ok(vec![place.join("over"), place.join("root")])
     }
 
+    /// Returns the digest behind a name.
+    pub(crate) fn digest(&self, name: &str) -> io::Result<Option<String>> {
+        Ok(self.table()?.remove(name))
+    }
+
     fn place(&self, digest: &str) -> PathBuf {
         self.dir.join(digest.replace(':', "-"))
     }

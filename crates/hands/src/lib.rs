@@ -16,6 +16,7 @@ mod hand;
 pub mod host;
 pub mod images;
 pub mod namespace;
+pub mod packages;
 mod recipe;
 
 pub use error::{CallError, HandLost, ProvisionError, ReapError};

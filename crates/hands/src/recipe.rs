@@ -6,6 +6,8 @@ use outlast_protocol::id::IncarnationId;
 use outlast_sandbox::Requirement;
 use serde::{Deserialize, Serialize};
 
+use crate::packages::Wanted;
+
 /// Everything that a hand is made from.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Recipe {
@@ -21,6 +23,9 @@ pub struct Recipe {
     /// What the node must be able to isolate; a hand that cannot be held so is refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub require: Vec<Requirement>,
+    /// What is installed in it before it begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packages: Option<Wanted>,
 }
 
 impl Recipe {
@@ -32,6 +37,7 @@ impl Recipe {
             limits: Limits::default(),
             image: None,
             require: Vec::new(),
+            packages: None,
         }
     }
 }

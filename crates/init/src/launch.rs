@@ -35,6 +35,13 @@ pub struct Terms {
     data: Option<u64>,
 }
 
+impl Terms {
+    /// Makes the terms of a program that installs packages.
+    pub(crate) const fn new(user: Option<User>, pids: u32, data: Option<u64>) -> Self {
+        Self { user, pids, data }
+    }
+}
+
 impl From<&Settings> for Terms {
     fn from(settings: &Settings) -> Self {
         Self {

@@ -8,6 +8,7 @@
 
 pub mod frame;
 mod input;
+pub mod install;
 pub mod launch;
 pub mod pid1;
 pub mod tools;

@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use outlast_init::{launch, pid1, tools};
+use outlast_init::{install, launch, pid1, tools};
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -12,6 +12,8 @@ fn main() -> ExitCode {
         None => pid1::run(),
         Some(launch::COMMAND) => launch::run(args),
         Some(tools::COMMAND) => tools::worker::run(),
+        Some(install::COMMAND) => install::run(),
+        Some(install::STEP) => install::step(args),
         Some(_) => ExitCode::FAILURE,
     }
 }

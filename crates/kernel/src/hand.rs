@@ -7,9 +7,12 @@ use std::{
     time::Duration,
 };
 
-use outlast_hands::{Hand, Keep, ProvisionError, Provisioner, Recalled, Recipe, files::Packed};
+use outlast_hands::{
+    Hand, Keep, ProvisionError, Provisioner, Recalled, Recipe, files::Packed, packages::Wanted,
+};
 use outlast_protocol::{
     CallResult, Metadata, Micros, Outcome,
+    environment::Packages,
     id::{EventId, IncarnationId, SessionId},
 };
 use outlast_session::{Answer, Fact, State, body::HandWanted};
@@ -163,11 +166,19 @@ impl Hands {
     }
 }
 
-/// What of an environment says which image it wants.
-#[derive(Deserialize)]
+/// What of an environment says which image it wants, and which packages.
+#[derive(Default, Deserialize)]
 struct Chosen {
     #[serde(default)]
     metadata: Metadata,
+    config: Option<Config>,
+}
+
+/// What of its configuration does.
+#[derive(Deserialize)]
+struct Config {
+    #[serde(default)]
+    packages: Packages,
 }
 
 impl Job {
@@ -268,10 +279,21 @@ impl Job {
         incarnation: IncarnationId,
         predecessor: Option<IncarnationId>,
     ) -> Result<Arc<dyn Hand>, ProvisionError> {
+        let Chosen { metadata, config } = self.chosen(state, incarnation).await?;
+        let options = &self.inner.options;
+        let wanted = |packages| Wanted {
+            packages,
+            mirrors: options.mirrors.clone(),
+            limit: options.install,
+        };
         let recipe = Recipe {
             incarnation,
             predecessor,
-            image: self.image(state, incarnation).await?,
+            image: metadata.get(IMAGE).cloned(),
+            packages: config
+                .map(|config| config.packages)
+                .filter(|packages| !packages.is_empty())
+                .map(wanted),
             limits: self.inner.options.limits,
             require: self.inner.options.require.clone(),
         };
@@ -281,12 +303,12 @@ impl Job {
         made
     }
 
-    /// Returns the image that the session's environment chooses, as it is by now.
-    async fn image(
+    /// Returns what the session's environment chooses, as it is by now.
+    async fn chosen(
         &self,
         state: &State,
         incarnation: IncarnationId,
-    ) -> Result<Option<String>, ProvisionError> {
+    ) -> Result<Chosen, ProvisionError> {
         let failed = |reason: String| ProvisionError::Step {
             incarnation,
             step: "read the environment".to_owned(),
@@ -294,14 +316,12 @@ impl Job {
             mend: None,
         };
         let Some(config) = &state.config else {
-            return Ok(None);
+            return Ok(Chosen::default());
         };
         let id = config.environment_id.to_string();
         let found = self.inner.store.get(ResourceKind::Environment, &id, None);
         let found = found.await.map_err(|error| failed(error.to_string()))?;
-        let chosen: Chosen =
-            serde_json::from_str(found.body.get()).map_err(|error| failed(error.to_string()))?;
-        Ok(chosen.metadata.get(IMAGE).cloned())
+        serde_json::from_str(found.body.get()).map_err(|error| failed(error.to_string()))
     }
 
     /// Puts a failure into words for the model; the next call tries the same life again.

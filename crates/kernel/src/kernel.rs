@@ -10,7 +10,7 @@ use std::{
 };
 
 use outlast_blobs::Blobs;
-use outlast_hands::{Limits, Provisioner, Requirement, images::Images};
+use outlast_hands::{Limits, Provisioner, Requirement, images::Images, packages::Mirrors};
 use outlast_protocol::{
     ErrorCode, Metadata, Micros, Problem,
     id::{EventId, ProcessId, SessionId},
@@ -67,6 +67,10 @@ pub struct Options {
     pub require: Vec<Requirement>,
     /// The images that an environment may choose from.
     pub images: Images,
+    /// Where the packages of environments come from.
+    pub mirrors: Mirrors,
+    /// The longest that the packages of one environment may take to be installed.
+    pub install: Duration,
     /// How long a hand may lie unused before it is let go; its workspace stays.
     pub hand_idle: Duration,
     /// When workspaces are brought into blobs.

@@ -23,6 +23,7 @@ mod kernel;
 mod lease;
 mod metric_definitions;
 mod monitor;
+mod packages;
 mod per_session;
 mod preview;
 mod signal;

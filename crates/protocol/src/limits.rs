@@ -48,6 +48,10 @@ pub const ENVIRONMENT_NAME: usize = 256;
 pub const ENVIRONMENT_DESCRIPTION: usize = 2_048;
 /// Entries of `allowed_hosts` (ours: the list is checked on every connection).
 pub const ALLOWED_HOSTS: usize = 500;
+/// Packages of one manager (ours: all of them are arguments of one command).
+pub const PACKAGES: usize = 200;
+/// Characters of one package with its version (ours; npm's longest name has 214).
+pub const PACKAGE: usize = 256;
 /// Characters of a host name (RFC 1035).
 pub const HOST: usize = 253;
 

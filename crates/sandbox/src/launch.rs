@@ -24,7 +24,8 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Base, Confined, Disk, Image, Layer, Layering, Limits, Shown, Spec, StartError, Verdict,
+    Base, Confined, Disk, Image, Layer, Layering, Limits, Purpose, Shown, Spec, StartError,
+    Verdict,
     cgroup::{Controllers, Group},
     disk::{self, Templates},
     error::step,
@@ -176,6 +177,7 @@ impl Launcher {
             limits,
             base: Base::Host,
             above: Vec::new(),
+            purpose: Purpose::Commands,
         };
         self.start(spec).map(drop)
     }
@@ -342,7 +344,7 @@ impl Launcher {
                 match plan::receive::<Up>(socket).map_err(at("hear from the helper"))? {
                     Some((Up::Unshared, _)) => {
                         self.ids
-                            .write_maps(pid)
+                            .write_maps(pid, spec.purpose)
                             .map_err(at("give ids to the user namespace"))?;
                         plan::send(socket.as_fd(), &Down::Mapped, &[])
                             .map_err(at("hear from the helper"))?;
@@ -398,6 +400,7 @@ impl Launcher {
             binds: binds(&spec.shown),
             hostname: "sandbox".to_owned(),
             limits: spec.limits,
+            purpose: spec.purpose,
         }
     }
 }

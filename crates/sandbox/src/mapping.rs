@@ -5,6 +5,8 @@ use std::{fs, io, path::Path};
 use rustix::process::{Gid, Pid, Uid};
 use serde::{Deserialize, Serialize};
 
+use crate::Purpose;
+
 /// The uid and gid of PID 1 inside, in privileged mode.
 const INIT: u32 = 0;
 
@@ -136,14 +138,18 @@ impl Ids {
     }
 
     /// Gives the ids to the user namespace that `pid` has just made.
-    pub(crate) fn write_maps(&self, pid: Pid) -> io::Result<()> {
+    pub(crate) fn write_maps(&self, pid: Pid, purpose: Purpose) -> io::Result<()> {
         let proc = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
         if self.mode == Mode::Rootless {
             fs::write(proc.join("setgroups"), "deny")?;
         }
+        let alone = match purpose {
+            Purpose::Commands => COMMAND,
+            Purpose::Install => INIT,
+        };
         let map = |init: u32, command: u32| match self.mode {
             Mode::Privileged => format!("{INIT} {init} 1\n{COMMAND} {command} 1\n"),
-            Mode::Rootless => format!("{COMMAND} {command} 1\n"),
+            Mode::Rootless => format!("{alone} {command} 1\n"),
         };
         fs::write(proc.join("uid_map"), map(self.init_uid, self.command_uid))?;
         fs::write(proc.join("gid_map"), map(self.init_gid, self.command_gid))

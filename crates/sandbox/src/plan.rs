@@ -13,7 +13,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Layering, Limits, mapping::Mode};
+use crate::{Layering, Limits, Purpose, mapping::Mode};
 
 /// Processes above the commands' bound, so that PID 1 can still act when they have used it up.
 pub(crate) const SPARE_PIDS: u64 = 16;
@@ -39,6 +39,7 @@ pub(crate) struct Plan {
     pub(crate) binds: Vec<Bind>,
     pub(crate) hostname: String,
     pub(crate) limits: Limits,
+    pub(crate) purpose: Purpose,
 }
 
 /// A host folder shown read-only.

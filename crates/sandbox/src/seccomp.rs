@@ -7,7 +7,10 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter,
 };
 
-use crate::syscalls::{ABSENT, COMMON, NEWER, OWN};
+use crate::{
+    Purpose,
+    syscalls::{ABSENT, COMMON, NEWER, OWN, OWNERS},
+};
 
 /// The flags of `clone` that make namespaces.
 const NEW_FLAGS: u64 = 0x7e02_0000;
@@ -27,10 +30,21 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// Compiles and installs the filter on the calling thread, for good.
 ///
 /// Two filters, because one has a single answer for what matches: the first says ENOSYS to what
-/// is to look absent, so that libraries fall back to what is allowed.
-pub(crate) fn install() -> Result<(), seccompiler::Error> {
+/// is to look absent, so that libraries fall back to what is allowed. Where packages are installed a
+/// third one says that changes of owners were done.
+pub(crate) fn install(purpose: Purpose) -> Result<(), seccompiler::Error> {
     apply_filter(&pretended_absent()?)?;
+    match purpose {
+        Purpose::Commands => {}
+        Purpose::Install => apply_filter(&pretended_done()?)?,
+    }
     apply_filter(&allowed()?)
+}
+
+/// The filter that does nothing and says that all is well.
+fn pretended_done() -> Result<BpfProgram, seccompiler::Error> {
+    let rules = OWNERS.iter().map(|number| (*number, Vec::new())).collect();
+    compile(rules, SeccompAction::Allow, SeccompAction::Errno(0))
 }
 
 /// The filter that hides newer calls.
@@ -120,6 +134,7 @@ mod tests {
     #[test]
     fn both_filters_compile() {
         assert!(!pretended_absent().unwrap().is_empty());
+        assert!(!pretended_done().unwrap().is_empty());
         assert!(allowed().unwrap().len() > COMMON.len());
     }
 

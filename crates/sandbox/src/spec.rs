@@ -65,6 +65,23 @@ pub struct Spec {
     pub base: Base,
     /// Layers between the two, the topmost first; nothing writes to them.
     pub above: Vec<PathBuf>,
+    /// What runs in it.
+    pub purpose: Purpose,
+}
+
+/// What runs in a sandbox.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// Commands of an agent.
+    #[default]
+    Commands,
+    /// Programs that install packages, which want to be root.
+    ///
+    /// PID 1 is uid 0 inside, also without root outside, and gains nothing by it. Files stay their
+    /// maker's: a change of owner is told to have worked and is not done, since there is nobody to
+    /// give them to.
+    Install,
 }
 
 /// A host folder that one sandbox shows read-only.

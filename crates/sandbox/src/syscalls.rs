@@ -105,3 +105,13 @@ pub(crate) const ABSENT: &[libc::c_long] = &[
 /// Calls that the binding has no names for yet; their numbers are the same everywhere: what of a file is cached, a shadow
 /// stack for a thread, and the three newer forms of `futex`.
 pub(crate) const NEWER: &[libc::c_long] = &[451, 453, 454, 455, 456];
+
+/// Calls that change whose a file is.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const OWNERS: &[libc::c_long] = numbers! {
+    SYS_chown SYS_lchown SYS_fchown SYS_fchownat
+};
+
+/// Calls that change whose a file is.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) const OWNERS: &[libc::c_long] = numbers! { SYS_fchown SYS_fchownat };

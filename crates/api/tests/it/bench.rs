@@ -145,6 +145,8 @@ impl Bench {
             limits: Limits::default(),
             require: Vec::new(),
             images: outlast_hands::images::Images::new("/nowhere"),
+            mirrors: outlast_hands::packages::Mirrors::default(),
+            install: Duration::from_secs(600),
             hand_idle: Duration::from_secs(600),
             checkpoints: Schedule::NEVER,
             hand_age: None,

@@ -24,4 +24,10 @@ pub use serve::{Ended, Host, Options};
 pub use wire::About;
 
 /// The version of the protocol. A server speaks this one and the one before.
-pub const VERSION: u32 = 1;
+///
+/// 2: recipes name packages. A host of version 1 would make such a hand without them, so it is not
+/// asked for one.
+pub const VERSION: u32 = 2;
+
+/// The first version that knows packages.
+const PACKAGES: u32 = 2;

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::io::StreamReader;
 
 use super::{
-    About, Place, Starter, VERSION,
+    About, PACKAGES, Place, Starter, VERSION,
     client::{Ask, Client, Gone},
     remote_hand::RemoteHand,
     streams,
@@ -279,6 +279,22 @@ impl Provisioner for Remote {
             reason,
             mend: None,
         };
+        if recipe.packages.is_some() {
+            // As it is by now: another may have followed the one that was found.
+            let about = about(&self.client).await;
+            let about = about.map_err(|Gone(words)| failed(words))?;
+            if about.version < PACKAGES {
+                return Err(ProvisionError::Step {
+                    incarnation,
+                    step: "install packages".to_owned(),
+                    reason: "the hand host that runs is of an earlier version".to_owned(),
+                    mend: Some(
+                        "`outlast hand-host --stop` ends it, and the next call starts one that can"
+                            .to_owned(),
+                    ),
+                });
+            }
+        }
         let mut ask = Ask::new(Method::PUT, path(incarnation, ""));
         ask.body = body(recipe).map_err(|error| failed(error.to_string()))?;
         let asked = self.client.ask::<Alive, ProvisionError>(&ask).await;

@@ -23,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     journal::{At, Journal},
     link::{self, Link, Reader},
+    packages::Used,
     usage, words,
 };
 use crate::{CallError, Fence, Hand, HandLost, Limits, Promise, Recalled, fence::Fences};
@@ -69,6 +70,8 @@ pub(super) struct NamespaceHand {
     incarnation: IncarnationId,
     limits: Limits,
     confined: Arc<Confined>,
+    /// The layer below, which stays as long as this.
+    _packages: Option<Used>,
     state: Mutex<State>,
     /// True when nothing inside runs any more.
     ended: watch::Sender<bool>,
@@ -90,6 +93,7 @@ impl NamespaceHand {
         confined: Confined,
         journal: Journal,
         link: Link,
+        packages: Option<Used>,
         tasks: &TaskTracker,
     ) -> Arc<Self> {
         let (reader, writer) = link.split();
@@ -110,6 +114,7 @@ impl NamespaceHand {
             incarnation,
             limits,
             confined: Arc::new(confined),
+            _packages: packages,
             state: Mutex::new(state),
             ended: watch::Sender::new(false),
             tasks: tasks.clone(),

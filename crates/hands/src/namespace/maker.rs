@@ -1,11 +1,11 @@
 //! From a folder to a hand that answers.
 
-use std::{os::unix::net::UnixStream, sync::Arc, time::Duration};
+use std::{os::unix::net::UnixStream, path::PathBuf, sync::Arc, time::Duration};
 
 use outlast_init::frame::{FromInit, Settings, ToInit, User, VERSION};
 use outlast_protocol::id::IncarnationId;
 use outlast_sandbox::{
-    Base, Cgroups, Confined, Ids, Image, Launcher, Mode, Requirement, Shown, Spec, Verdict,
+    Base, Cgroups, Confined, Ids, Image, Launcher, Mode, Purpose, Requirement, Shown, Spec, Verdict,
 };
 use tokio::{
     task::spawn_blocking,
@@ -17,6 +17,7 @@ use super::{
     Folder, NamespaceHand,
     journal::Journal,
     link::Link,
+    packages::Used,
     uploads::{self, Uploads},
 };
 use crate::{Limits, ProvisionError, Recipe, images::Images};
@@ -36,10 +37,24 @@ pub(super) struct Maker {
 }
 
 /// A step that failed, before it is known for whom.
-struct Failed {
-    step: String,
-    reason: String,
-    mend: Option<String>,
+#[derive(Clone, Debug)]
+pub(super) struct Failed {
+    pub(super) step: String,
+    pub(super) reason: String,
+    pub(super) mend: Option<String>,
+}
+
+impl Failed {
+    /// Says for whom.
+    pub(super) fn of(self, incarnation: IncarnationId) -> ProvisionError {
+        let Self { step, reason, mend } = self;
+        ProvisionError::Step {
+            incarnation,
+            step,
+            reason,
+            mend,
+        }
+    }
 }
 
 impl Failed {
@@ -56,14 +71,14 @@ impl Failed {
 impl Maker {
     /// Makes hands with a launcher.
     pub(super) fn new(
-        launcher: Launcher,
+        launcher: Arc<Launcher>,
         program: Arc<Image>,
         images: Images,
         tasks: TaskTracker,
         boot: Arc<str>,
     ) -> Self {
         Self {
-            launcher: Arc::new(launcher),
+            launcher,
             program,
             images,
             tasks,
@@ -117,11 +132,12 @@ impl Maker {
         &self,
         folder: Folder,
         recipe: &Recipe,
+        packages: Option<Used>,
     ) -> Result<Arc<NamespaceHand>, ProvisionError> {
         let incarnation = folder.incarnation();
         let began = Instant::now();
         let made = match self.base(recipe).await {
-            Ok(base) => self.attempt(folder, base, recipe.limits).await,
+            Ok(base) => self.attempt(folder, base, recipe.limits, packages).await,
             Err(failed) => Err(failed),
         };
         let took = began.elapsed();
@@ -131,17 +147,12 @@ impl Maker {
                 tracing::debug!(%incarnation, ?took, "hand `{incarnation}` is made");
                 Ok(hand)
             }
-            Err(Failed { step, reason, mend }) => Err(ProvisionError::Step {
-                incarnation,
-                step,
-                reason,
-                mend,
-            }),
+            Err(failed) => Err(failed.of(incarnation)),
         }
     }
 
     /// Finds what a sandbox stands on.
-    async fn base(&self, recipe: &Recipe) -> Result<Base, Failed> {
+    pub(super) async fn base(&self, recipe: &Recipe) -> Result<Base, Failed> {
         let Some(image) = recipe.image.clone() else {
             return Ok(Base::Host);
         };
@@ -157,14 +168,27 @@ impl Maker {
         })
     }
 
+    /// Returns the digest of the image that a recipe names.
+    pub(super) async fn digest(&self, recipe: &Recipe) -> Result<Option<String>, Failed> {
+        let Some(image) = recipe.image.clone() else {
+            return Ok(None);
+        };
+        let images = self.images.clone();
+        let found = spawn_blocking(move || images.digest(&image)).await;
+        let found = found.map_err(std::io::Error::other).flatten();
+        found.map_err(Failed::at("find the image"))
+    }
+
     /// Starts the sandbox, greets PID 1, begins the journal.
     async fn attempt(
         &self,
         folder: Folder,
         base: Base,
         limits: Limits,
+        packages: Option<Used>,
     ) -> Result<Arc<NamespaceHand>, Failed> {
-        let (confined, ours) = self.start(folder.clone(), base, limits).await?;
+        let above = packages.iter().map(|used| used.tree().to_owned()).collect();
+        let (confined, ours) = self.start(folder.clone(), base, above, limits).await?;
         let mut link = Link::new(ours).map_err(Failed::at("open the channel"))?;
         link.send(&ToInit::Hello(self.settings(limits)))
             .await
@@ -203,6 +227,7 @@ impl Maker {
             confined,
             journal,
             link,
+            packages,
             &self.tasks,
         ))
     }
@@ -212,6 +237,7 @@ impl Maker {
         &self,
         folder: Folder,
         base: Base,
+        above: Vec<PathBuf>,
         limits: Limits,
     ) -> Result<(Confined, UnixStream), Failed> {
         let (launcher, program) = (Arc::clone(&self.launcher), Arc::clone(&self.program));
@@ -232,7 +258,8 @@ impl Maker {
                 }],
                 limits: bounds(&limits),
                 base,
-                above: Vec::new(),
+                above,
+                purpose: Purpose::Commands,
             };
             let confined = launcher.start(spec).map_err(|error| Failed {
                 step: error.step,

@@ -12,6 +12,7 @@ mod layer;
 mod link;
 mod maker;
 mod outputs;
+mod packages;
 mod slots;
 mod survey;
 mod uploads;
@@ -57,6 +58,10 @@ pub struct Options {
     pub disks: Disks,
     /// What sandboxes may stand on beside this host's own programs.
     pub images: Images,
+    /// Holds the layers of packages; made when one is.
+    pub layers: PathBuf,
+    /// How long such a layer may lie unused before it is removed.
+    pub layer_unused: Duration,
 }
 
 impl Options {
@@ -65,6 +70,8 @@ impl Options {
         let dir = dir.into();
         Self {
             images: Images::new(dir.with_file_name("images")),
+            layers: dir.with_file_name("layers"),
+            layer_unused: LAYER_UNUSED,
             dir,
             disks: Disks::Auto,
         }
@@ -88,9 +95,13 @@ struct Node {
     layers: outputs::Layers,
     turns: checkpoint::Turns,
     tasks: TaskTracker,
+    packages: Arc<packages::Store>,
     /// This boot of the machine.
     boot: Arc<str>,
 }
+
+/// How long a layer of packages may lie unused where nobody says otherwise.
+const LAYER_UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// How often to look whether another host has let go of an incarnation.
 const LOOK: Duration = Duration::from_millis(50);
@@ -130,6 +141,11 @@ impl Namespaces {
         tracing::info!(?verdict, "sandboxes: {verdict}");
         let tasks = TaskTracker::new();
         let boot: Arc<str> = outlast_sandbox::boot().into();
+        let launcher = Arc::new(launcher);
+        let packages =
+            packages::Store::new(options.layers, Arc::clone(&launcher), Arc::clone(&program));
+        let packages = Arc::new(packages);
+        tasks.spawn(Arc::clone(&packages).tidy(options.layer_unused));
         let maker = Maker::new(
             launcher,
             program,
@@ -147,6 +163,7 @@ impl Namespaces {
                 layers: outputs::Layers::default(),
                 turns: checkpoint::Turns::default(),
                 tasks,
+                packages,
                 boot,
             }),
         })
@@ -160,6 +177,7 @@ impl Namespaces {
     /// Ends every sandbox and waits until nothing of them runs. Layers and journals stay.
     pub async fn shutdown(&self) {
         self.node.tasks.close();
+        self.node.packages.stop();
         for hand in self.node.slots.hands() {
             hand.kill().await;
         }
@@ -197,6 +215,12 @@ impl Node {
     ) -> Result<Arc<NamespaceHand>, ProvisionError> {
         let incarnation = recipe.incarnation;
         self.maker.admit(incarnation, &recipe.require)?;
+        if let Some(hand) = self.slots.live(incarnation) {
+            return Ok(hand);
+        }
+        // Before the incarnation is locked: this may take long, and it may be ended meanwhile.
+        let packages = self.packages(recipe).await;
+        let packages = packages.map_err(|failed| failed.of(incarnation))?;
         let slot = self.slots.slot(incarnation);
         let mut slot = slot.lock().await;
         if let Some(hand) = slot.hand.as_ref().filter(|hand| !hand.is_lost()) {
@@ -210,9 +234,26 @@ impl Node {
             self.inherit(predecessor, &folder).await?;
         }
         self.fit(&folder, recipe.limits).await?;
-        let hand = self.maker.make(folder, recipe).await?;
+        let hand = self.maker.make(folder, recipe, packages).await?;
         slot.hand = Some(Arc::clone(&hand));
         Ok(hand)
+    }
+
+    /// Returns the layer with the packages of a recipe, installed now if there is none.
+    async fn packages(&self, recipe: &Recipe) -> Result<Option<packages::Used>, maker::Failed> {
+        let wanted = recipe.packages.as_ref();
+        let Some(wanted) = wanted.filter(|wanted| !wanted.packages.is_empty()) else {
+            return Ok(None);
+        };
+        let base = self.maker.base(recipe).await?;
+        let order = packages::Order {
+            digest: self.maker.digest(recipe).await?,
+            base: &base,
+            image: recipe.image.as_deref(),
+            limits: recipe.limits,
+            wanted,
+        };
+        self.packages.ensure(order).await.map(Some)
     }
 
     /// Ends the predecessor and gives its layer to the successor.

@@ -359,7 +359,7 @@ async fn nothing_of_the_host_is_in_sight() {
     let environment = sh(&hand, "env | sed 's/=.*//' | sort | tr '\\n' ' '").await;
     assert_eq!(
         environment.trim(),
-        "HOME LANG LOGNAME PATH PWD SHELL SHLVL TERM USER _"
+        "HOME LANG LOGNAME NODE_PATH PATH PWD SHELL SHLVL TERM USER _"
     );
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{Node, bash, call, failed, fine, recipe, sh};
 
 /// Packs a few programs with what they load.
-fn rootfs(at: &Path) {
+pub(crate) fn rootfs(at: &Path) {
     let line = "t=$(mktemp -d); for p in bash cat ls id touch; do b=$(command -v $p); \
                 install -D $b $t/usr/bin/$p; \
                 for l in $(ldd $b | grep -o '/[^ ]*'); do install -D $l $t/usr/lib/$(basename $l); done; done; \

@@ -20,6 +20,7 @@ mod hosted;
 mod images;
 mod life;
 mod limits;
+mod packages;
 mod relaid;
 mod support;
 mod timing;

@@ -23,6 +23,19 @@ pub enum Networking {
     },
 }
 
+impl Networking {
+    /// Tells whether packages may be named.
+    pub(super) fn has_package_managers(&self) -> bool {
+        match self {
+            Self::Unrestricted => true,
+            Self::Limited {
+                allow_package_managers,
+                ..
+            } => *allow_package_managers,
+        }
+    }
+}
+
 /// Networking as a client asks for it: what is left out keeps its value or takes its default.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum NetworkingRequest {

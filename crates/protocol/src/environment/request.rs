@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::networking::NetworkingRequest;
+use super::packages::PackagesRequest;
 use super::{Config, Environment, Networking, Packages, Scope};
 use crate::id::EnvironmentId;
 use crate::metadata::{self, EmptyValue, MetadataPatch};
@@ -21,6 +22,7 @@ pub struct CreateEnvironment {
     metadata: Metadata,
     scope: Scope,
     networking: Networking,
+    packages: Packages,
 }
 
 impl CreateEnvironment {
@@ -34,14 +36,16 @@ impl CreateEnvironment {
             .field("scope")
             .read(scope)?
             .unwrap_or(Scope::Organization);
-        let networking = networking(object.field("config"), ErrorCode::NotSupported)?;
+        let config = config(object.field("config"), ErrorCode::NotSupported)?;
         object.finish()?;
+        let (networking, packages) = config.over(Networking::Unrestricted, Packages::default())?;
         Ok(Self {
             name,
             description: description.over(None),
             metadata,
             scope,
-            networking: over(networking, Networking::Unrestricted),
+            networking,
+            packages,
         })
     }
 
@@ -52,7 +56,7 @@ impl CreateEnvironment {
             archived_at: None,
             config: Config::Cloud {
                 networking: self.networking,
-                packages: Packages::default(),
+                packages: self.packages,
             },
             created_at: now,
             description: self.description,
@@ -71,7 +75,7 @@ pub struct UpdateEnvironment {
     description: Patch<String>,
     metadata: MetadataPatch,
     scope: Option<Scope>,
-    networking: Option<NetworkingRequest>,
+    config: ConfigRequest,
 }
 
 impl UpdateEnvironment {
@@ -83,7 +87,7 @@ impl UpdateEnvironment {
             description: description(&mut object)?,
             metadata: metadata::patch(object.field("metadata"), EmptyValue::Deletes)?,
             scope: object.field("scope").read(scope)?,
-            networking: networking(object.field("config"), ErrorCode::InvalidConfigTypeChange)?,
+            config: config(object.field("config"), ErrorCode::InvalidConfigTypeChange)?,
         };
         object.finish()?;
         Ok(update)
@@ -107,8 +111,15 @@ impl UpdateEnvironment {
         next.description = self.description.over(next.description);
         next.metadata = self.metadata.apply(&next.metadata)?;
         next.scope = self.scope.or(next.scope);
-        let Config::Cloud { networking, .. } = &mut next.config;
-        *networking = over(self.networking, networking.clone());
+        let Config::Cloud {
+            networking,
+            packages,
+        } = next.config;
+        let (networking, packages) = self.config.over(networking, packages)?;
+        next.config = Config::Cloud {
+            networking,
+            packages,
+        };
         if next == *current {
             return Ok(None);
         }
@@ -133,10 +144,34 @@ fn scope(at: &At<'_>) -> Result<Scope, Problem> {
     at.word(Scope::TABLE)
 }
 
-fn over(request: Option<NetworkingRequest>, stored: Networking) -> Networking {
-    match request {
-        Some(request) => request.over(stored),
-        None => stored,
+/// What a request says of `config`.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct ConfigRequest {
+    networking: Option<NetworkingRequest>,
+    packages: PackagesRequest,
+}
+
+impl ConfigRequest {
+    /// Lays the request over what is stored.
+    ///
+    /// Packages come from registries: networking that leaves these out has none.
+    fn over(
+        self,
+        networking: Networking,
+        packages: Packages,
+    ) -> Result<(Networking, Packages), Problem> {
+        let networking = match self.networking {
+            Some(request) => request.over(networking),
+            None => networking,
+        };
+        let packages = self.packages.over(packages);
+        if !networking.has_package_managers() && !packages.is_empty() {
+            return Err(Problem::invalid(
+                "config.packages: must be empty while config.networking is `limited` without \
+                 `allow_package_managers: true`",
+            ));
+        }
+        Ok((networking, packages))
     }
 }
 
@@ -149,12 +184,9 @@ words! {
 }
 
 /// Reads `config`; `self_hosted` is refused with the given code.
-fn networking(
-    slot: Slot<'_>,
-    self_hosted: ErrorCode,
-) -> Result<Option<NetworkingRequest>, Problem> {
+fn config(slot: Slot<'_>, self_hosted: ErrorCode) -> Result<ConfigRequest, Problem> {
     let Some(at) = slot.optional() else {
-        return Ok(None);
+        return Ok(ConfigRequest::default());
     };
     let mut object = at.object()?;
     let kind = object.field("type").required()?;
@@ -171,22 +203,10 @@ fn networking(
         }
     }
     let networking = object.field("networking").read(NetworkingRequest::parse)?;
-    packages(object.field("packages"))?;
+    let packages = PackagesRequest::read(object.field("packages"))?;
     object.finish()?;
-    Ok(networking)
-}
-
-/// Refuses packages; the empty form passes, because responses have it.
-fn packages(slot: Slot<'_>) -> Result<(), Problem> {
-    let Some(at) = slot.optional() else {
-        return Ok(());
-    };
-    let mut object = at.object()?;
-    if let Some(kind) = object.field("type").optional() {
-        kind.word(&[("packages", ())])?;
-    }
-    for manager in ["apt", "cargo", "gem", "go", "npm", "pip"] {
-        object.field(manager).not_supported()?;
-    }
-    object.finish()
+    Ok(ConfigRequest {
+        networking,
+        packages,
+    })
 }

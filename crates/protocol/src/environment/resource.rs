@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Networking;
+use super::{Networking, Packages};
 use crate::id::EnvironmentId;
 use crate::words::words;
 use crate::{Metadata, Micros};
@@ -42,24 +42,6 @@ pub enum Config {
         /// What is installed in them.
         packages: Packages,
     },
-}
-
-/// Packages by manager; always empty, because this server installs none yet.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(tag = "type", rename = "packages")]
-pub struct Packages {
-    /// Of Debian and Ubuntu.
-    pub apt: Vec<String>,
-    /// Of Rust.
-    pub cargo: Vec<String>,
-    /// Of Ruby.
-    pub gem: Vec<String>,
-    /// Of Go.
-    pub go: Vec<String>,
-    /// Of Node.js.
-    pub npm: Vec<String>,
-    /// Of Python.
-    pub pip: Vec<String>,
 }
 
 words! {

@@ -28,6 +28,44 @@ fn limited(extra: &Value) -> Value {
     json!({"name": "n", "config": {"type": "cloud", "networking": networking}})
 }
 
+fn with_packages(packages: &Value) -> Value {
+    json!({"name": "n", "config": {"type": "cloud", "packages": packages}})
+}
+
+#[test]
+fn packages_are_kept_and_updated_list_by_list() {
+    let shown = |environment: &Environment| {
+        serde_json::to_value(&environment.config).unwrap()["packages"].clone()
+    };
+    let stored = create(&with_packages(
+        &json!({"type": "packages", "pip": ["six==1.17.0", "idna"], "npm": null, "apt": ["jq"]}),
+    ))
+    .unwrap();
+    assert_eq!(
+        shown(&stored),
+        json!({"type": "packages", "apt": ["jq"], "cargo": [], "gem": [], "go": [], "npm": [], "pip": ["six==1.17.0", "idna"]})
+    );
+    let of = |packages: Value| json!({"config": {"type": "cloud", "packages": packages}});
+    for same in [json!(null), json!({}), json!({"pip": null, "apt": ["jq"]})] {
+        assert_eq!(update(&stored, &of(same)), Ok(None));
+    }
+    let next = update(&stored, &of(json!({"pip": ["six"], "apt": []}))).unwrap();
+    let next = next.unwrap();
+    assert_eq!(shown(&next)["pip"], json!(["six"]));
+    assert_eq!(shown(&next)["apt"], json!([]));
+    let limited = json!({"config": {"type": "cloud", "networking": {"type": "limited"}}});
+    let refused = update(&stored, &limited).unwrap_err();
+    assert!(
+        refused
+            .message
+            .starts_with("config.packages: must be empty")
+    );
+    let allowed = json!({"config": {"type": "cloud", "networking": {"type": "limited", "allow_package_managers": true}}});
+    assert!(update(&stored, &allowed).unwrap().is_some());
+    let both = json!({"config": {"type": "cloud", "networking": {"type": "limited"}, "packages": {"apt": [], "pip": []}}});
+    assert!(update(&stored, &both).unwrap().is_some());
+}
+
 #[test]
 fn a_small_environment_has_every_field_of_the_sdk() {
     let wire = json!({
@@ -97,16 +135,6 @@ fn bad_requests_are_refused() {
             "config.type: not_supported: this server has no self-hosted environments yet; must be `cloud`",
         ),
         (
-            json!({"name": "n", "config": {"type": "cloud", "packages": {"pip": ["numpy"]}}}),
-            ErrorCode::NotSupported,
-            "config.packages.pip: not_supported: this server does not have this part of the API yet; leave it out or send null",
-        ),
-        (
-            json!({"name": "n", "config": {"type": "cloud", "packages": {"brew": []}}}),
-            ErrorCode::InvalidRequest,
-            "config.packages.brew: unknown field; allowed: `type`, `apt`, `cargo`, `gem`, `go`, `npm` or `pip`",
-        ),
-        (
             json!({"name": "n", "config": {"type": "cloud", "networking": {"type": "none"}}}),
             ErrorCode::InvalidRequest,
             "config.networking.type: must be `unrestricted` or `limited`, not `none`",
@@ -128,6 +156,50 @@ fn bad_requests_are_refused() {
         ),
     ] {
         assert_eq!(create(&body), Err(Problem::new(code, message)));
+    }
+}
+
+#[test]
+fn bad_packages_are_refused() {
+    for (body, message) in [
+        (
+            with_packages(&json!({"pip": "numpy"})),
+            "config.packages.pip: must be an array, not a string",
+        ),
+        (
+            with_packages(&json!({"pip": ["numpy", 1]})),
+            "config.packages.pip.1: must be a string, not a number",
+        ),
+        (
+            with_packages(&json!({"pip": ["six", "--index-url=x"]})),
+            "config.packages.pip.1: must be a package such as `numpy`, `numpy==1.2`, `numpy>=1.2,<2` or `uvicorn[standard]`; files, addresses, options and markers are not allowed",
+        ),
+        (
+            with_packages(&json!({"pip": ["a.b", "six", "A-B==2"]})),
+            "config.packages.pip.2: `a-b` is in this list already; name each package once",
+        ),
+        (
+            with_packages(&json!({"apt": vec!["jq"; 201]})),
+            "config.packages.apt: must have 0 to 200 entries, not 201",
+        ),
+        (
+            with_packages(&json!({"npm": ["x".repeat(257)]})),
+            "config.packages.npm.0: must have 1 to 256 characters, not 257",
+        ),
+        (
+            with_packages(&json!({"gem": [""]})),
+            "config.packages.gem.0: must have 1 to 256 characters, not 0",
+        ),
+        (
+            json!({"name": "n", "config": {"type": "cloud", "networking": {"type": "limited"}, "packages": {"pip": ["six"]}}}),
+            "config.packages: must be empty while config.networking is `limited` without `allow_package_managers: true`",
+        ),
+        (
+            json!({"name": "n", "config": {"type": "cloud", "packages": {"brew": []}}}),
+            "config.packages.brew: unknown field; allowed: `type`, `apt`, `cargo`, `gem`, `go`, `npm` or `pip`",
+        ),
+    ] {
+        assert_eq!(create(&body), Err(Problem::invalid(message)));
     }
 }
 

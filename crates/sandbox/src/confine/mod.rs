@@ -176,7 +176,7 @@ fn become_program(plan: &Plan, fds: &Descriptors, socket: &OwnedFd) -> Result<()
     let argv = arguments(&plan.argv)?;
     place(&fds.channel)?;
     identity::drop_capabilities(plan.mode)?;
-    seccomp::install().map_err(|error| {
+    seccomp::install(plan.purpose).map_err(|error| {
         let step = format!("install the system call filter ({error})");
         Failure::new(step, &io::ErrorKind::Other.into())
     })?;

@@ -9,6 +9,7 @@ use rustix::{
 
 use super::{At as _, Failure, identity, wait_for_ids};
 use crate::{
+    Purpose,
     error::step,
     mapping::Mode,
     plan::{self, Trial, Up},
@@ -63,7 +64,7 @@ fn overlay(folder: &Path, mode: Option<Mode>) -> Result<(), Failure> {
 /// Installs the filter and does what it forbids.
 fn filter() -> Result<(), Failure> {
     set_no_new_privs(true).at("set no_new_privs")?;
-    seccomp::install().map_err(|error| {
+    seccomp::install(Purpose::Commands).map_err(|error| {
         let step = format!("install the system call filter ({error})");
         Failure::new(step, &io::ErrorKind::Other.into())
     })?;

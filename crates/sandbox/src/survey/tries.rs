@@ -26,7 +26,7 @@ use super::{
     layering,
 };
 use crate::{
-    Launcher, StartError,
+    Launcher, Purpose, StartError,
     error::step,
     launch::{PATIENCE, pair},
     mapping::{Mode, Owner},
@@ -173,7 +173,7 @@ fn attempt(
                 Some((Up::Unshared, _)) => {
                     launcher
                         .ids
-                        .write_maps(pid)
+                        .write_maps(pid, Purpose::Commands)
                         .map_err(at("give ids to the user namespace"))?;
                     let place = format!("/proc/{}/ns/user", pid.as_raw_nonzero());
                     let users = File::open(place).map_err(at("open the user namespace"))?;

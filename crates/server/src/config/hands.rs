@@ -6,7 +6,7 @@ use outlast_hands::{Limits, Requirement};
 use outlast_kernel::Schedule;
 use serde::{Deserialize, Serialize};
 
-use super::{Impossible, within};
+use super::{HandPackages, Impossible, within};
 
 /// Upper bounds of each sandbox.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -39,6 +39,8 @@ pub struct Hands {
     pub max_age_seconds: Option<u64>,
     /// How long their host waits for a server before it ends them.
     pub orphan_seconds: u64,
+    /// Where packages of environments come from.
+    pub packages: HandPackages,
 }
 
 impl Default for Hands {
@@ -58,6 +60,7 @@ impl Default for Hands {
             require: Vec::new(),
             max_age_seconds: None,
             orphan_seconds: 600,
+            packages: HandPackages::default(),
         }
     }
 }
@@ -85,7 +88,8 @@ impl Hands {
         if let Some(seconds) = self.max_age_seconds {
             within("hands.max_age_seconds", seconds, 1..=31_536_000)?;
         }
-        within("hands.orphan_seconds", self.orphan_seconds, 1..=31_536_000)
+        within("hands.orphan_seconds", self.orphan_seconds, 1..=31_536_000)?;
+        self.packages.check()
     }
 
     /// Returns the bounds as a driver takes them.

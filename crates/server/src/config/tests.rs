@@ -20,6 +20,22 @@ fn load_with<const N: usize>(
     load(&flags, &Environment::from(variables))
 }
 
+/// Every key with its sections, and its value.
+fn leaves(section: &str, table: &toml::Table) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    for (key, value) in table {
+        let key = match section {
+            "" => key.clone(),
+            section => format!("{section}.{key}"),
+        };
+        match value.as_table() {
+            Some(inner) => found.extend(leaves(&key, inner)),
+            None => found.push((key, value.clone())),
+        }
+    }
+    found
+}
+
 #[test]
 fn the_described_defaults_are_those_of_the_code() {
     let described: toml::Table = toml::from_str(DEFAULTS).unwrap();
@@ -35,6 +51,10 @@ fn keys_without_a_default_are_described_too() {
     config.upstream.api_key = Some("k".into());
     config.upstream.base_url = Some("u".into());
     config.models.file = Some("f".into());
+    let folder = || Some("/m".into());
+    let packages = &mut config.hands.packages;
+    (packages.gem, packages.go) = (folder(), folder());
+    (packages.npm, packages.pip) = (folder(), folder());
     let whole: toml::Table = toml::from_str(&print(&config).unwrap()).unwrap();
     let (described, mut section) = (DEFAULTS.lines(), String::new());
     let mut keys = Vec::new();
@@ -49,35 +69,28 @@ fn keys_without_a_default_are_described_too() {
             keys.push(format!("{section}.{key}"));
         }
     }
-    for (section, values) in &whole {
-        for key in values.as_table().unwrap().keys() {
-            let key = format!("{section}.{key}");
-            assert!(keys.contains(&key), "`{key}` is not described");
-        }
+    for (key, _) in leaves("", &whole) {
+        assert!(keys.contains(&key), "`{key}` is not described");
     }
 }
 
 #[test]
 fn every_key_can_be_set_by_a_variable() {
     let described: toml::Table = toml::from_str(DEFAULTS).unwrap();
-    for (section, values) in &described {
-        for (key, value) in values.as_table().unwrap() {
-            let name = format!(
-                "OUTLAST__{}__{}",
-                section.to_uppercase(),
-                key.to_uppercase()
-            );
-            let text = match value {
-                Value::String(text) => text.clone(),
-                Value::Array(_) if key == "require" => "cgroups, disk".to_owned(),
-                Value::Array(_) => "a, b".to_owned(),
-                Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => value.to_string(),
-                Value::Datetime(_) | Value::Table(_) => panic!("{key} is {value}"),
-            };
-            let loaded = load_with(None, [(name.as_str(), text.as_str())]);
-            assert!(loaded.is_ok(), "{name}={text}: {loaded:?}");
-        }
+    for (key, value) in leaves("", &described) {
+        let name = format!("OUTLAST__{}", key.to_uppercase().replace('.', "__"));
+        let text = match &value {
+            Value::String(text) => text.clone(),
+            Value::Array(_) if key == "hands.require" => "cgroups, disk".to_owned(),
+            Value::Array(_) => "a, b".to_owned(),
+            Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => value.to_string(),
+            Value::Datetime(_) | Value::Table(_) => panic!("{key} is {value}"),
+        };
+        let loaded = load_with(None, [(name.as_str(), text.as_str())]);
+        assert!(loaded.is_ok(), "{name}={text}: {loaded:?}");
     }
+    let mirror = load_with(None, [("OUTLAST__HANDS__PACKAGES__PIP", "/m")]).unwrap();
+    assert_eq!(mirror.config.hands.packages.pip, Some("/m".into()));
 }
 
 #[test]
@@ -143,13 +156,18 @@ fn the_file_is_the_first_there_is() {
 #[test]
 fn unknown_keys_are_refused_by_name_and_place() {
     let file = "[server]\nlisten = '127.0.0.1:1'\nlisen = 'x'\n[kernal]\nbrains = 2\n";
-    let variables = [("OUTLAST__HANDS__PIDZ", "1"), ("OUTLAST__NOPE", "1")];
+    let variables = [
+        ("OUTLAST__HANDS__PIDZ", "1"),
+        ("OUTLAST__HANDS__PACKAGES__BREW", "/m"),
+        ("OUTLAST__NOPE", "1"),
+    ];
     let error = load_with(Some(file), variables).unwrap_err().to_string();
     for part in [
         "`server.lisen` in `/",
         "outlast.toml`",
         "`kernal` in `/",
         "`hands.pidz` in OUTLAST__HANDS__PIDZ",
+        "`hands.packages.brew` in OUTLAST__HANDS__PACKAGES__BREW",
         "`nope` in OUTLAST__NOPE",
     ] {
         assert!(error.contains(part), "{part:?} is not in {error}");
@@ -212,6 +230,14 @@ fn impossible_values_name_key_and_bounds() {
         ("[log]\nlevel = 'a=b=c'\n", "`log.level`"),
         ("[upstream]\nbase_url = 'ftp://h'\n", "base URL"),
         ("[run]\nmodel = ''\n", "`run.model`"),
+        (
+            "[hands.packages]\npip = 'm'\n",
+            "`hands.packages.pip`: must be an absolute path",
+        ),
+        (
+            "[hands.packages]\ninstall_seconds = 0\n",
+            "`hands.packages.install_seconds`",
+        ),
     ] {
         let error = load_with(Some(file), []).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");

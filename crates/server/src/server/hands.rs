@@ -26,8 +26,12 @@ pub(super) enum Hands {
 }
 
 /// Makes the driver of sandboxes, in whatever process they are to live.
-pub(crate) async fn driver(_config: &Config, dir: &Path) -> io::Result<Namespaces> {
-    Namespaces::new(namespace::Options::at(dir.join("hands"))).await
+pub(crate) async fn driver(config: &Config, dir: &Path) -> io::Result<Namespaces> {
+    let options = namespace::Options {
+        layer_unused: config.hands.packages.unused(),
+        ..namespace::Options::at(dir.join("hands"))
+    };
+    Namespaces::new(options).await
 }
 
 impl Hands {

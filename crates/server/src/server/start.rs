@@ -58,6 +58,7 @@ impl Server {
         starter: Option<Arc<dyn Starter>>,
     ) -> Result<Self, StartError> {
         config.check()?;
+        config.hands.packages.look()?;
         let facts = Arc::new(config.models.load()?);
         let listener = listen(config).await?;
         let address = listener.local_addr();
@@ -277,6 +278,8 @@ async fn kernel(
             limits: config.hands.limits(),
             require: config.hands.require.clone(),
             images: Images::new(data_dir.join("images")),
+            mirrors: config.hands.packages.mirrors(),
+            install: config.hands.packages.install(),
             hand_idle: config.hands.idle(),
             checkpoints: config.hands.checkpoints(),
             hand_age: config.hands.max_age(),

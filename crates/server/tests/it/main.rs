@@ -20,6 +20,7 @@ mod ledger;
 mod lost_machine;
 mod many;
 mod on_postgres;
+mod packages;
 mod readers;
 mod refusals;
 mod run;

@@ -142,6 +142,8 @@ impl World {
                 limits: self.limits,
                 require: Vec::new(),
                 images: outlast_hands::images::Images::new("/nowhere"),
+                mirrors: outlast_hands::packages::Mirrors::default(),
+                install: Duration::from_secs(600),
                 hand_idle: Duration::from_secs(86_400),
                 checkpoints: self.schedule,
                 hand_age: None,

@@ -32,13 +32,16 @@ use crate::{
 };
 
 /// The shell's environment. Nothing else is in it.
-const ENVIRONMENT: [(&str, &str); 7] = [
+///
+/// Packages of the environment are installed for the commands' user, below its home.
+const ENVIRONMENT: [(&str, &str); 8] = [
     ("HOME", "/home/agent"),
     ("LANG", "C.UTF-8"),
     ("LOGNAME", "agent"),
+    ("NODE_PATH", "/home/agent/.local/lib/node_modules"),
     (
         "PATH",
-        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "/home/agent/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     ),
     ("SHELL", "/bin/bash"),
     ("TERM", "dumb"),

@@ -1,0 +1,280 @@
+//! How each manager is asked, and what it finds where packages are installed.
+//!
+//! All of it lies below one folder at the top of the tree, which ordinary hands do not have: the
+//! mirrors, read-only, and what managers want to write and nobody needs afterwards. What is installed
+//! goes where the commands' user finds it without any setting: below its home.
+
+use std::{
+    fs, io,
+    os::unix::fs::{PermissionsExt as _, lchown},
+    path::Path,
+};
+
+use outlast_init::{
+    frame::User,
+    install::{Job, Step},
+};
+use outlast_protocol::environment::Manager;
+use outlast_sandbox::{Ids, Mode, Shown};
+
+use super::npm;
+use crate::{Limits, packages::Wanted};
+
+/// The folder, in the layer while it is made, and inside.
+const TOP: &str = ".packages";
+
+/// The home of the commands' user, and where its programs go.
+const HOME: &str = "/home/agent";
+const PREFIX: &str = "/home/agent/.local";
+const PROGRAMS: &str = "/home/agent/.local/bin";
+
+/// Where programs are looked for.
+const PATH: &str =
+    "/home/agent/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What one installation is made of.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) job: Job,
+    pub(super) shown: Vec<Shown>,
+}
+
+/// Returns where a mirror is shown.
+fn mirror(manager: Manager) -> String {
+    format!("/{TOP}/mirror/{}", manager.as_str())
+}
+
+/// Lays out what managers need in a layer that is to be made, and says what they are to do.
+///
+/// # Errors
+///
+/// The manager whose mirror is of no use, and why.
+pub(super) fn plan(
+    layer: &Path,
+    ids: &Ids,
+    limits: Limits,
+    counted: bool,
+    wanted: &Wanted,
+) -> Result<Plan, (Manager, io::Error)> {
+    let top = layer.join(TOP);
+    let mut plan = Plan {
+        job: Job {
+            pids: limits.pids,
+            data: (!counted).then_some(limits.memory_bytes),
+            environment: pairs(&[
+                ("PATH", PATH),
+                ("LANG", "C.UTF-8"),
+                ("TERM", "dumb"),
+                ("TMPDIR", "/.packages/tmp"),
+            ]),
+            steps: Vec::new(),
+        },
+        shown: Vec::new(),
+    };
+    for manager in wanted.packages.managers() {
+        let mut one = || -> io::Result<Step> {
+            // A link is what operators change over to the next state of a mirror.
+            let folder = wanted.mirrors.of(manager).ok_or(io::ErrorKind::NotFound)?;
+            let folder = folder.canonicalize()?;
+            fs::create_dir_all(layer.join(mirror(manager).trim_start_matches('/')))?;
+            fs::create_dir_all(top.join("tmp"))?;
+            let step = step(manager, &top, &folder, ids, wanted.packages.of(manager))?;
+            plan.shown.push(Shown {
+                from: folder,
+                to: mirror(manager),
+            });
+            Ok(step)
+        };
+        plan.job
+            .steps
+            .push(one().map_err(|error| (manager, error))?);
+    }
+    Ok(plan)
+}
+
+/// Gives all that was laid out to the commands' user, so that every manager can write there.
+///
+/// # Errors
+///
+/// If the disk says so.
+pub(super) fn give(layer: &Path, ids: &Ids) -> io::Result<()> {
+    let top = layer.join(TOP);
+    own(&top, ids)?;
+    fs::set_permissions(top.join("tmp"), fs::Permissions::from_mode(0o1777))
+}
+
+fn own(path: &Path, ids: &Ids) -> io::Result<()> {
+    let (uid, gid) = ids.inside();
+    if let Some((uid, gid)) = ids.owners(uid, gid) {
+        lchown(path, Some(uid), Some(gid))?;
+    }
+    if fs::symlink_metadata(path)?.is_dir() {
+        for entry in fs::read_dir(path)? {
+            own(&entry?.path(), ids)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes it from a layer in which nothing runs any more; a link in its place is not followed.
+///
+/// # Errors
+///
+/// If the disk says so.
+pub(super) fn clear(layer: &Path) -> io::Result<()> {
+    let top = layer.join(TOP);
+    match fs::symlink_metadata(&top) {
+        Ok(kind) if kind.is_dir() => outlast_sandbox::remove_tree(&top),
+        Ok(_) => fs::remove_file(top),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    pairs.iter().map(own).collect()
+}
+
+fn step(
+    manager: Manager,
+    top: &Path,
+    folder: &Path,
+    ids: &Ids,
+    items: &[String],
+) -> io::Result<Step> {
+    let shown = mirror(manager);
+    let mut environment = pairs(&[("HOME", HOME), ("USER", "agent"), ("LOGNAME", "agent")]);
+    let mut dir = "/".to_owned();
+    let mut probe = texts(&["--version"]);
+    let mut programs = vec![texts(&[manager.as_str()])];
+    let (uid, gid) = ids.inside();
+    let runs = match manager {
+        // Refused before: this version has no mirror of theirs.
+        Manager::Apt | Manager::Cargo => return Err(io::ErrorKind::Unsupported.into()),
+        Manager::Gem => {
+            // It looks for gems where it runs, and has no `--`: what stands behind it goes to builds.
+            dir = shown;
+            let mut run = texts(&["install", "--local", "--no-document", "--user-install"]);
+            run.extend(texts(&["--bindir", PROGRAMS]));
+            run.extend_from_slice(items);
+            vec![run]
+        }
+        Manager::Go => {
+            probe = texts(&["version"]);
+            let proxy = format!("file://{shown}");
+            environment.extend(pairs(&[
+                ("GOPROXY", &proxy),
+                ("GOSUMDB", "off"),
+                ("GOTOOLCHAIN", "local"),
+                ("GOFLAGS", "-modcacherw"),
+                ("GOPATH", "/.packages/tmp/go"),
+                ("GOCACHE", "/.packages/tmp/go-build"),
+                ("GOBIN", PROGRAMS),
+            ]));
+            items.iter().map(|item| go(item)).collect()
+        }
+        Manager::Npm => vec![npm(top, folder, &shown, items)?],
+        Manager::Pip => {
+            programs = vec![
+                texts(&["python3", "-m", "pip"]),
+                texts(&["pip3"]),
+                texts(&["pip"]),
+            ];
+            environment.extend(pairs(&[("PIP_BREAK_SYSTEM_PACKAGES", "1")]));
+            vec![pip(folder, &shown, items)]
+        }
+    };
+    Ok(Step {
+        manager: manager.as_str().to_owned(),
+        programs,
+        probe,
+        runs,
+        user: match ids.mode {
+            Mode::Privileged => Some(User { uid, gid }),
+            Mode::Rootless => None,
+        },
+        dir,
+        environment,
+    })
+}
+
+/// Go's: outside a module a version must be named.
+fn go(item: &str) -> Vec<String> {
+    let item = match item.contains('@') {
+        true => item.to_owned(),
+        false => format!("{item}@latest"),
+    };
+    let mut run = texts(&["install", "--"]);
+    run.push(item);
+    run
+}
+
+/// Node's: a cache that npm filled.
+fn npm(top: &Path, folder: &Path, shown: &str, items: &[String]) -> io::Result<Vec<String>> {
+    let registry = npm::lay(folder, shown, &top.join("npm"))?;
+    let mut run = texts(&["install", "--global", "--offline", "--prefix", PREFIX]);
+    run.extend(texts(&["--cache", "/.packages/npm", "--logs-max=0"]));
+    run.extend(texts(&["--no-audit", "--no-fund", "--no-update-notifier"]));
+    if let Some(registry) = registry {
+        run.push(format!("--registry={registry}"));
+    }
+    run.push("--".to_owned());
+    run.extend_from_slice(items);
+    Ok(run)
+}
+
+/// Python's: a folder of files, and an index beside them if there is one.
+fn pip(folder: &Path, shown: &str, items: &[String]) -> Vec<String> {
+    let mut run = texts(&["install", "--user", "--no-input", "--no-cache-dir"]);
+    run.extend(texts(&[
+        "--disable-pip-version-check",
+        "--no-warn-script-location",
+    ]));
+    match folder.join("simple").is_dir() {
+        true => run.push(format!("--index-url=file://{shown}/simple")),
+        false => run.push("--no-index".to_owned()),
+    }
+    run.push(format!("--find-links={shown}"));
+    run.push("--".to_owned());
+    run.extend_from_slice(items);
+    run
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_stand_behind_what_ends_the_options() {
+        let dir = tempfile::tempdir().unwrap();
+        let items = texts(&["six==1.17.0"]);
+        let run = pip(dir.path(), "/m", &items);
+        assert!(run.contains(&"--no-index".to_owned()), "{run:?}");
+        assert_eq!(run.last_chunk::<2>().unwrap(), &["--", "six==1.17.0"]);
+        fs::create_dir(dir.path().join("simple")).unwrap();
+        let run = pip(dir.path(), "/m", &items);
+        assert!(
+            run.contains(&"--index-url=file:///m/simple".to_owned()),
+            "{run:?}"
+        );
+        assert_eq!(go("a.b/c").last().unwrap(), "a.b/c@latest");
+        assert_eq!(go("a.b/c@v1.0.0").last().unwrap(), "a.b/c@v1.0.0");
+    }
+
+    #[test]
+    fn a_link_where_the_folder_was_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (layer, other) = (dir.path().join("layer"), dir.path().join("other"));
+        fs::create_dir_all(&layer).unwrap();
+        fs::create_dir_all(other.join("kept")).unwrap();
+        clear(&layer).unwrap();
+        std::os::unix::fs::symlink(&other, layer.join(TOP)).unwrap();
+        clear(&layer).unwrap();
+        assert!(other.join("kept").is_dir() && !layer.join(TOP).exists());
+    }
+}

@@ -1,0 +1,26 @@
+//! Whether the packages of an environment can be had here.
+
+use outlast_protocol::{
+    ErrorCode, Problem,
+    environment::{Config, Environment},
+};
+
+use crate::Kernel;
+
+impl Kernel {
+    /// Refuses an environment that names packages which no hand of this server could have.
+    ///
+    /// # Errors
+    ///
+    /// A bad request that names the line of the configuration to add or mend, or what else helps.
+    pub fn check_packages(&self, environment: &Environment) -> Result<(), Problem> {
+        let Config::Cloud { packages, .. } = &environment.config;
+        for manager in packages.managers() {
+            if let Some(lack) = self.options().mirrors.lacks(manager) {
+                let words = format!("config.packages.{}: {lack}", manager.as_str());
+                return Err(Problem::new(ErrorCode::NotSupported, words));
+            }
+        }
+        Ok(())
+    }
+}
