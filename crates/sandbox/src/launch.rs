@@ -328,7 +328,7 @@ impl Launcher {
         let at = StartError::at;
         let Parts { spec, plan, laying } = parts;
         let (mut group, mut laying) = (Some(group), Some(laying));
-        let mut confined = None;
+        let (mut confined, mut failure) = (None, None);
         let result = (|| {
             let pid = i32::try_from(helper.id()).ok().and_then(Pid::from_raw);
             let pid = pid
@@ -341,31 +341,50 @@ impl Launcher {
                 group.add(pid).map_err(at("enter the control groups"))?;
             }
             loop {
-                match plan::receive::<Up>(socket).map_err(at("hear from the helper"))? {
+                let said = match plan::receive::<Up>(socket) {
+                    // It ended before it read all; what it said comes after this, once.
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                        confined = None;
+                        continue;
+                    }
+                    said => said.map_err(at("hear from the helper")),
+                };
+                // The first failure is the cause, whatever came of it.
+                let said = said.map_err(|error| failure.take().unwrap_or(error))?;
+                match said {
                     Some((Up::Unshared, _)) => {
                         self.ids
                             .write_maps(pid, spec.purpose)
                             .map_err(at("give ids to the user namespace"))?;
-                        plan::send(socket.as_fd(), &Down::Mapped, &[])
-                            .map_err(at("hear from the helper"))?;
+                        let sent = plan::send(socket.as_fd(), &Down::Mapped, &[]);
+                        is_heard(sent).map_err(at("hear from the helper"))?;
                     }
                     Some((Up::Born(born), _)) => {
                         let group = group.take().unwrap_or_default();
-                        let born = self.adopt(born, group)?;
+                        let born = self.adopt(born, group);
+                        if failure.is_some() {
+                            // It failed before it was heard of; dropping it reaps it.
+                            continue;
+                        }
+                        let born = born?;
                         let laid = laying.take().map(joined).transpose()?;
                         if let Some((layer, disk)) = laid {
                             let mount: Vec<_> =
                                 disk.iter().map(|disk| disk.mount().as_fd()).collect();
-                            plan::send(socket.as_fd(), &Down::Laid, &mount)
-                                .map_err(at(step::HELPER))?;
+                            let sent = plan::send(socket.as_fd(), &Down::Laid, &mount);
+                            if !is_heard(sent).map_err(at(step::HELPER))? {
+                                // It has not begun, whatever the helper said last.
+                                continue;
+                            }
                             born.keep(layer);
                         }
                         confined = Some(born);
                     }
                     Some((Up::Failed { step, errno }, _)) => {
-                        return Err(StartError::new(step, io::Error::from_raw_os_error(errno)));
+                        let error = io::Error::from_raw_os_error(errno);
+                        failure.get_or_insert_with(|| StartError::new(step, error));
                     }
-                    None => return Ok(()),
+                    None => return failure.take().map_or(Ok(()), Err),
                 }
             }
         })();
@@ -402,6 +421,15 @@ impl Launcher {
             limits: spec.limits,
             purpose: spec.purpose,
         }
+    }
+}
+
+/// Tells whether the helper was there to hear it; one that gave up has said why before.
+fn is_heard(sent: io::Result<()>) -> io::Result<bool> {
+    match sent {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
