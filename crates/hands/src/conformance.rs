@@ -8,6 +8,10 @@
     reason = "it is a test suite that other crates' tests call"
 )]
 
+mod deed;
+mod files;
+mod layers;
+
 use std::{sync::Arc, time::Duration};
 
 use outlast_protocol::{
@@ -20,6 +24,8 @@ use serde_json::value::RawValue;
 use crate::{
     CallError, Fence, Hand, HandLost, Keep, Promise, ProvisionError, Provisioner, Recalled, Recipe,
 };
+
+pub use deed::Deed;
 
 /// Long enough for a machine under load; no check waits for it to pass.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -35,6 +41,8 @@ pub struct Fixture {
     pub quick: (&'static str, &'static str),
     /// A tool and an input that do not end by themselves.
     pub endless: (&'static str, &'static str),
+    /// Makes the tool and the input that do something with files.
+    pub deed: fn(&Deed) -> (String, String),
 }
 
 impl Fixture {
@@ -47,6 +55,19 @@ impl Fixture {
     fn recipe(&self) -> Recipe {
         let incarnation = IncarnationId::mint(Micros(1_700_000_000_000_000), &*self.entropy);
         Recipe::new(incarnation)
+    }
+
+    /// Returns the recipe of an incarnation.
+    fn recipe_of(&self, incarnation: IncarnationId) -> Recipe {
+        Recipe {
+            incarnation,
+            ..self.recipe()
+        }
+    }
+
+    /// Returns an input as a hand takes it.
+    fn input(&self, input: &str) -> Box<RawValue> {
+        RawValue::from_string(input.to_owned()).expect("a fixture's input is JSON")
     }
 
     /// Makes a hand.
@@ -122,6 +143,35 @@ async fn quick(fixture: &Fixture, hand: &Arc<dyn Hand>, call: EventId) -> CallRe
     result
 }
 
+/// Has something done with files; returns what it came to.
+async fn tried(fixture: &Fixture, hand: &Arc<dyn Hand>, deed: &Deed) -> CallResult {
+    let (name, input) = (fixture.deed)(deed);
+    let asked = ask(hand, fixture.call(), (&name, &input)).await;
+    asked.expect("the hand is there")
+}
+
+/// Has something done with files, which must succeed; returns what it said.
+async fn deed(fixture: &Fixture, hand: &Arc<dyn Hand>, deed: &Deed) -> String {
+    let result = tried(fixture, hand, deed).await;
+    assert!(
+        !result.is_error && result.outcome == Outcome::Done,
+        "{deed:?}: {result:?}"
+    );
+    deed::text(&result)
+}
+
+/// Tries something with files that must not succeed.
+async fn refused(fixture: &Fixture, hand: &Arc<dyn Hand>, deed: &Deed) {
+    let result = tried(fixture, hand, deed).await;
+    assert!(result.is_error, "{deed:?}: {result:?}");
+}
+
+/// Looks what is at a path.
+async fn look(fixture: &Fixture, hand: &Arc<dyn Hand>, path: &str) -> String {
+    let path = path.to_owned();
+    deed(fixture, hand, &Deed::Look { path }).await
+}
+
 /// Waits for a future, but not for ever.
 async fn in_time<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future)
@@ -151,6 +201,8 @@ where
     an_ended_incarnation_stays_ended(&factory().await).await;
     reaping_again_or_the_unknown_is_fine(&factory().await).await;
     the_journal_answers_for_the_dead(&factory().await).await;
+    files::run(&factory).await;
+    layers::run(&factory).await;
 }
 
 /// Provisioning again, also at once, gives the same hand.

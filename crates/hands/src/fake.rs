@@ -2,6 +2,9 @@
 //!
 //! They keep every promise of the seam (they pass [`crate::conformance`]), run nothing, and count.
 
+mod files;
+mod node;
+
 use std::{
     collections::HashMap,
     fmt, io,
@@ -15,15 +18,14 @@ use outlast_protocol::{
     id::{EventId, IncarnationId},
 };
 use serde_json::value::RawValue;
-use tokio::{io::AsyncReadExt as _, sync::watch};
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    CallError, Fence, Hand, HandLost, Keep, Limits, Promise, ProvisionError, Provisioner,
-    ReapError, Recalled, Recipe,
-    fence::Fences,
-    files::{Packed, Sum},
+    CallError, Fence, Hand, HandLost, Promise, Recalled, Recipe, conformance::Deed, fence::Fences,
+    files::Abilities,
 };
+use files::{Layer, Uploads};
 
 /// One call that a pretended hand began to execute.
 #[derive(Clone, Debug)]
@@ -49,6 +51,8 @@ pub enum Reply {
     Never,
     /// The hand dies of it.
     Die,
+    /// Does what the input says, a [`Deed`], with pretended files.
+    Deed,
 }
 
 /// Makes pretended hands.
@@ -63,6 +67,7 @@ type Script = Box<dyn Fn(&Asked) -> Reply + Send + Sync>;
 /// What all hands share.
 struct Shared {
     script: Script,
+    abilities: Abilities,
     tasks: TaskTracker,
     state: Mutex<State>,
 }
@@ -82,15 +87,26 @@ struct State {
     asked: Vec<Asked>,
     provisioned: Vec<Recipe>,
     refusal: Option<String>,
-    /// What each workspace holds: the calls that ran in it, and in those it took over.
-    layers: HashMap<IncarnationId, String>,
+    /// What each workspace holds.
+    layers: HashMap<IncarnationId, Layer>,
+    /// What each hand shows.
+    uploads: HashMap<IncarnationId, Uploads>,
 }
 
 impl Fakes {
     /// Makes hands that answer as the script says; it is asked once per call.
     pub fn new(script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        Self::with(Abilities::ALL, script)
+    }
+
+    /// The same, of a driver that has no more than this beside calls.
+    pub fn with(
+        abilities: Abilities,
+        script: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let shared = Shared {
             script: Box::new(script),
+            abilities,
             tasks: TaskTracker::new(),
             state: Mutex::default(),
         };
@@ -132,7 +148,29 @@ impl Fakes {
     /// Returns what the workspace of an incarnation holds: a line for each call that ran in it or in
     /// one that it took over.
     pub fn workspace(&self, incarnation: IncarnationId) -> Option<String> {
-        self.shared.state().layers.get(&incarnation).cloned()
+        let state = self.shared.state();
+        let layer = state.layers.get(&incarnation)?;
+        Some(layer.calls.clone())
+    }
+
+    /// Refuses what this driver has not.
+    fn able(&self, which: impl Fn(Abilities) -> bool) -> io::Result<()> {
+        if which(self.shared.abilities) {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+    }
+
+    /// Returns what there is of a layer.
+    fn layer<T>(
+        &self,
+        incarnation: IncarnationId,
+        find: impl FnOnce(&Layer) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let state = self.shared.state();
+        let layer = state.layers.get(&incarnation);
+        find(layer.ok_or(io::ErrorKind::NotFound)?)
     }
 
     /// Loses the machine: every hand, journal and workspace.
@@ -141,7 +179,9 @@ impl Fakes {
         for (_, hand) in hands {
             hand.die("its machine is gone");
         }
-        self.shared.state().layers.clear();
+        let mut state = self.shared.state();
+        state.layers.clear();
+        state.uploads.clear();
     }
 
     /// Kills a hand, as if its machine had stopped. Its calls are lost; what it left stays listed.
@@ -157,6 +197,20 @@ impl Shared {
     /// Locks the state, never across an await.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the files of a hand.
+    fn act(&self, asked: &Asked) -> CallResult {
+        let mut state = self.state();
+        let State {
+            layers, uploads, ..
+        } = &mut *state;
+        let uploads = uploads.get(&asked.incarnation);
+        let layer = layers.entry(asked.incarnation).or_default();
+        match serde_json::from_str::<Deed>(&asked.input) {
+            Ok(deed) => layer.act(deed, uploads),
+            Err(error) => CallResult::error(Outcome::Done, error.to_string()),
+        }
     }
 }
 
@@ -249,12 +303,16 @@ impl FakeHand {
         {
             let mut state = self.shared.state();
             let layer = state.layers.entry(asked.incarnation).or_default();
-            layer.push_str(&format!("{call}\n"));
+            layer.calls.push_str(&format!("{call}\n"));
             state.asked.push(asked.clone());
         }
         match (self.shared.script)(&asked) {
             Reply::Now(result) => self.settle(call, Ok(result)),
             Reply::Never => {}
+            Reply::Deed => {
+                let result = self.shared.act(&asked);
+                self.settle(call, Ok(result));
+            }
             Reply::Die => self.die("it died of a call"),
             Reply::After(delay, result) => {
                 let hand = Arc::clone(self);
@@ -337,123 +395,5 @@ impl Hand for Handle {
             let result = CallResult::error(Outcome::Interrupted, "the call was stopped");
             self.0.settle(call, Ok(result));
         }
-    }
-}
-
-/// Returns what a pretended pack comes to.
-fn sum(layer: &str) -> Sum {
-    Sum {
-        entries: layer.lines().count() as u64,
-        bytes: layer.len() as u64,
-        digest: blake3::hash(layer.as_bytes()).to_hex().to_string(),
-    }
-}
-
-#[async_trait]
-impl Provisioner for Fakes {
-    async fn provision(&self, recipe: &Recipe) -> Result<Arc<dyn Hand>, ProvisionError> {
-        let incarnation = recipe.incarnation;
-        let mut state = self.shared.state();
-        if let Some(hand) = state.hands.get(&incarnation) {
-            return if hand.is_lost() {
-                Err(ProvisionError::Ended { incarnation })
-            } else {
-                Ok(Arc::new(Handle(Arc::clone(hand))))
-            };
-        }
-        if let Some(reason) = state.refusal.clone() {
-            let step = "make a pretended hand".to_owned();
-            return Err(ProvisionError::Step {
-                incarnation,
-                step,
-                reason,
-                mend: None,
-            });
-        }
-        if let Some(old) = recipe
-            .predecessor
-            .and_then(|old| state.hands.get(&old).cloned())
-        {
-            old.die("a successor took over");
-        }
-        let taken = recipe.predecessor.and_then(|old| state.layers.remove(&old));
-        let layer = state.layers.entry(incarnation).or_default();
-        if let Some(taken) = taken {
-            *layer = taken;
-        }
-        state.provisioned.push(recipe.clone());
-        let hand = Arc::new(FakeHand {
-            incarnation,
-            shared: Arc::clone(&self.shared),
-            calls: Mutex::default(),
-        });
-        state.hands.insert(incarnation, Arc::clone(&hand));
-        Ok(Arc::new(Handle(hand)))
-    }
-
-    async fn find(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>> {
-        let hand = self.shared.state().hands.get(&incarnation).cloned();
-        let hand = hand.filter(|hand| !hand.is_lost())?;
-        Some(Arc::new(Handle(hand)))
-    }
-
-    async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {
-        let hand = self.shared.state().hands.get(&incarnation).cloned();
-        hand.map_or(Recalled::Unknown, |hand| hand.recall(call))
-    }
-
-    async fn reap(&self, incarnation: IncarnationId, keep: Keep) -> Result<(), ReapError> {
-        let hand = match keep {
-            Keep::Layer => self.shared.state().hands.get(&incarnation).cloned(),
-            Keep::Nothing => {
-                let mut state = self.shared.state();
-                state.layers.remove(&incarnation);
-                state.hands.remove(&incarnation)
-            }
-        };
-        if let Some(hand) = hand {
-            hand.die("it was ended on request");
-        }
-        Ok(())
-    }
-
-    async fn holds(&self, incarnation: IncarnationId) -> bool {
-        self.shared.state().layers.contains_key(&incarnation)
-    }
-
-    async fn checkpoint(&self, incarnation: IncarnationId) -> io::Result<Packed> {
-        let layer = self.workspace(incarnation);
-        let layer = layer.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        let sum = sum(&layer);
-        let content = Box::pin(io::Cursor::new(layer));
-        Ok(Packed { sum, content })
-    }
-
-    async fn restore(
-        &self,
-        incarnation: IncarnationId,
-        limits: &Limits,
-        mut packed: Packed,
-    ) -> io::Result<()> {
-        let mut layer = String::new();
-        packed.content.read_to_string(&mut layer).await?;
-        if sum(&layer) != packed.sum {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        if layer.len() as u64 > limits.disk_bytes {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        let mut state = self.shared.state();
-        if state.hands.contains_key(&incarnation) {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        state.layers.insert(incarnation, layer);
-        Ok(())
-    }
-
-    async fn list(&self) -> Vec<IncarnationId> {
-        let mut found: Vec<_> = self.shared.state().hands.keys().copied().collect();
-        found.sort_unstable();
-        found
     }
 }

@@ -8,6 +8,25 @@ use tokio::io::AsyncRead;
 /// Bytes on their way; read to their end once.
 pub type Reader = Pin<Box<dyn AsyncRead + Send>>;
 
+/// What a driver has beside calls.
+///
+/// What it does not have it refuses as [`std::io::ErrorKind::Unsupported`].
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Abilities {
+    /// Uploads are shown, and outputs can be read.
+    pub files: bool,
+    /// Writable layers are kept, taken over, packed and laid.
+    pub layers: bool,
+}
+
+impl Abilities {
+    /// All there is.
+    pub const ALL: Self = Self {
+        files: true,
+        layers: true,
+    };
+}
+
 /// What a packed layer comes to.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Sum {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     CallError, HandLost, Limits, ProvisionError, ReapError, Recipe,
-    files::{Packed, Published, Reader, Upload},
+    files::{Abilities, Packed, Published, Reader, Upload},
 };
 
 /// A brain's right to have a hand act: of each thread only the newest epoch is served.
@@ -63,6 +63,11 @@ pub enum Recalled {
 /// Makes hands, finds them, and ends them.
 #[async_trait]
 pub trait Provisioner: Debug + Send + Sync {
+    /// Says what this driver has beside calls; it does not change while the process lives.
+    fn abilities(&self) -> Abilities {
+        Abilities::default()
+    }
+
     /// Makes a hand from a recipe, or returns the one that incarnation already has.
     ///
     /// Any number may ask for the same incarnation at once; one hand is made. If the caller goes
@@ -118,7 +123,8 @@ pub trait Provisioner: Debug + Send + Sync {
         unsupported(incarnation, "checkpoints")
     }
 
-    /// Lays a packed layer where the hand of this incarnation will find it when it is provisioned.
+    /// Lays a packed layer where the hand of this incarnation will find it when it is provisioned,
+    /// in place of one that was laid before.
     ///
     /// Whole or not at all: what does not come to the size, entries and hash it should is refused.
     /// Where the node holds the bounds of a layer, it holds those of `limits` from the beginning.
@@ -141,13 +147,13 @@ pub trait Provisioner: Debug + Send + Sync {
     /// Lays a file where a hand shows it read-only, below `/mnt/session/uploads`.
     ///
     /// Before the hand is provisioned or while it lives. Whole or not at all; a file that was
-    /// there is replaced.
+    /// there is replaced. A successor shows what its predecessor did.
     ///
     /// # Errors
     ///
     /// [`io::ErrorKind::Unsupported`] of a driver without files,
-    /// [`io::ErrorKind::InvalidInput`] of a path that is no relative one below that folder, and
-    /// what disk or reader say.
+    /// [`io::ErrorKind::InvalidInput`] of a path that is no relative one below that folder,
+    /// [`io::ErrorKind::InvalidData`] of content that has another size, and what disk or reader say.
     async fn place(
         &self,
         incarnation: IncarnationId,
@@ -158,17 +164,17 @@ pub trait Provisioner: Debug + Send + Sync {
         unsupported(incarnation, &upload.path)
     }
 
-    /// Removes a file that was placed; one that is not there is no error.
+    /// Removes a file that was placed; one that is not there is no error, a bad path is.
     async fn unplace(&self, incarnation: IncarnationId, path: &str) -> io::Result<()> {
         unsupported(incarnation, path)
     }
 
-    /// Lists what was placed and is there.
+    /// Lists what was placed and is there, by path.
     async fn uploads(&self, incarnation: IncarnationId) -> io::Result<Vec<Upload>> {
         unsupported(incarnation, "files")
     }
 
-    /// Lists the regular files below `/mnt/session/outputs`, of a living hand or of its layer.
+    /// Lists the regular files below `/mnt/session/outputs` by path, of a living hand or of its layer.
     ///
     /// # Errors
     ///
@@ -178,6 +184,11 @@ pub trait Provisioner: Debug + Send + Sync {
     }
 
     /// Opens one of [`outputs`](Self::outputs) by its path; links are not followed.
+    ///
+    /// # Errors
+    ///
+    /// As [`outputs`](Self::outputs), and [`io::ErrorKind::InvalidInput`] of a path that is no
+    /// relative one below that folder.
     async fn output(&self, incarnation: IncarnationId, path: &str) -> io::Result<Reader> {
         unsupported(incarnation, path)
     }

@@ -58,6 +58,9 @@ fn users() -> String {
     let ordinary = !rustix::process::geteuid().is_root();
     let commands = crate::survey::switches(ordinary);
     if commands.is_empty() {
+        if let Some(filtered) = crate::survey::filtered() {
+            return filtered;
+        }
         return "user namespaces are refused to this user; `outlast check` says more".to_owned();
     }
     let commands = commands.join(" && ");

@@ -65,6 +65,11 @@ fn allowed() -> Result<BpfProgram, seccompiler::Error> {
         libc::SYS_socket,
         any_of(FAMILIES.map(|family| u64::from(family.unsigned_abs())))?,
     );
+    // A pair of another family would load a module of the kernel.
+    rules.insert(
+        libc::SYS_socketpair,
+        any_of([u64::from(libc::AF_UNIX.unsigned_abs())])?,
+    );
     rules.insert(libc::SYS_personality, any_of(PERSONALITIES)?);
     rules.insert(
         libc::SYS_ioctl,

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::{Cgroups, Disk, Launcher, Layering, Verdict, mapping::Mode};
 use host::Host;
-pub(crate) use host::switches;
+pub(crate) use host::{filtered, switches};
 
 /// How a part is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]

@@ -57,7 +57,7 @@ pub(crate) const COMMON: &[libc::c_long] = numbers! {
     SYS_eventfd2 SYS_io_setup SYS_io_submit SYS_io_getevents SYS_io_cancel
     SYS_io_destroy
     // sockets; which families is checked apart
-    SYS_socketpair SYS_bind SYS_listen SYS_accept SYS_accept4 SYS_connect SYS_shutdown
+    SYS_bind SYS_listen SYS_accept SYS_accept4 SYS_connect SYS_shutdown
     SYS_getsockname SYS_getpeername SYS_getsockopt SYS_setsockopt SYS_sendto SYS_recvfrom
     SYS_sendmsg SYS_recvmsg SYS_sendmmsg SYS_recvmmsg
     // System V and POSIX queues, in a namespace of their own

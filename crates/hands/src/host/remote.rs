@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     Hand, Keep, Limits, Promise, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
-    files::{Packed, Published, Reader, Upload},
+    files::{Abilities, Packed, Published, Reader, Upload},
 };
 
 /// How long a host that has its lock may take to say what it is.
@@ -271,6 +271,10 @@ pub(super) fn body(value: &impl Serialize) -> Result<Bytes, serde_json::Error> {
 
 #[async_trait]
 impl Provisioner for Remote {
+    fn abilities(&self) -> Abilities {
+        self.about.abilities
+    }
+
     async fn provision(&self, recipe: &Recipe) -> Result<Arc<dyn Hand>, ProvisionError> {
         let incarnation = recipe.incarnation;
         let failed = |reason: String| ProvisionError::Step {

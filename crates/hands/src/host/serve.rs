@@ -15,7 +15,7 @@ use super::{
     routes::{self, Shared},
     wire::milliseconds,
 };
-use crate::{Keep, Provisioner};
+use crate::{Keep, Provisioner, files::Abilities};
 
 /// How often a host looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(250);
@@ -53,7 +53,7 @@ pub enum Ended {
 }
 
 impl Options {
-    fn about(self) -> About {
+    fn about(self, abilities: Abilities) -> About {
         About {
             version: self.version,
             pid: std::process::id(),
@@ -61,6 +61,7 @@ impl Options {
             refusal: self.refusal,
             orphan_ms: milliseconds(self.orphan),
             draining: false,
+            abilities,
         }
     }
 }
@@ -97,10 +98,11 @@ impl Host {
         options: Options,
     ) -> io::Result<Self> {
         let listener = lock.listen()?;
+        let about = options.about(provisioner.abilities());
         Ok(Self {
             lock,
             listener,
-            shared: Arc::new(Shared::new(provisioner, options.about())),
+            shared: Arc::new(Shared::new(provisioner, about)),
         })
     }
 

@@ -2,10 +2,11 @@
 
 use std::{borrow::Cow, io, time::Duration};
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Fence, Keep, Promise};
+use crate::{Fence, Keep, Promise, files::Abilities};
 
 /// The header that a packed layer's [`Sum`](crate::files::Sum) goes in.
 pub(super) const SUM: &str = "x-outlast-sum";
@@ -30,6 +31,13 @@ pub struct About {
     /// Whether it takes no new hand and ends with its last one.
     #[serde(default)]
     pub draining: bool,
+    /// What its hands have beside calls; one that does not say has everything.
+    #[serde(default = "all")]
+    pub abilities: Abilities,
+}
+
+const fn all() -> Abilities {
+    Abilities::ALL
 }
 
 /// What a server may change of a host that runs: nothing else of its settings outlives a request.
@@ -91,7 +99,7 @@ pub(super) struct Fault {
 }
 
 /// The kinds that mean something to whoever asked; all others are `other`.
-const KINDS: [(&str, io::ErrorKind); 10] = [
+const KINDS: [(&str, io::ErrorKind); 11] = [
     ("already_exists", io::ErrorKind::AlreadyExists),
     ("file_too_large", io::ErrorKind::FileTooLarge),
     ("invalid_data", io::ErrorKind::InvalidData),
@@ -99,6 +107,7 @@ const KINDS: [(&str, io::ErrorKind); 10] = [
     ("not_found", io::ErrorKind::NotFound),
     ("permission_denied", io::ErrorKind::PermissionDenied),
     ("quota_exceeded", io::ErrorKind::QuotaExceeded),
+    ("resource_busy", io::ErrorKind::ResourceBusy),
     ("storage_full", io::ErrorKind::StorageFull),
     ("unexpected_eof", io::ErrorKind::UnexpectedEof),
     ("unsupported", io::ErrorKind::Unsupported),
@@ -122,17 +131,12 @@ impl From<Fault> for io::Error {
     }
 }
 
+/// All that might mean something in a path or a query, `.` among it: `..` leads elsewhere.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+
 /// Writes a text so that it is one segment of a path, or one value of a query.
 pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
+    utf8_percent_encode(text, ESCAPED).to_string()
 }
 
 #[cfg(test)]

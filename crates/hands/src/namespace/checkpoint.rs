@@ -12,7 +12,7 @@ use outlast_sandbox::Layer;
 use tokio::{sync::Mutex as Turn, task::spawn_blocking, time::Instant};
 use tokio_util::io::SyncIoBridge;
 
-use super::{Folder, Node, hand::NamespaceHand, layer, maker::bounds, words};
+use super::{Folder, Node, elsewhere, hand::NamespaceHand, layer, maker::bounds, words};
 use crate::{
     Limits,
     files::{Packed, Sum},
@@ -72,18 +72,21 @@ impl Node {
         let _one = turn.lock().await;
         let began = Instant::now();
         let (node, folder) = (Arc::clone(self), self.folders.of(incarnation));
-        let hand = self.slots.hand(incarnation).await;
-        let done = match hand.filter(|hand| !hand.is_lost()) {
-            Some(hand) => spawn_blocking(move || node.pack_living(&hand, &folder, &stop)).await,
-            None => {
-                // Locked, so that no successor takes the layer meanwhile.
-                let slot = self.slots.slot(incarnation);
-                let locked = Arc::clone(&slot).lock_owned().await;
-                let done = spawn_blocking(move || node.pack(&folder, &stop)).await;
-                drop(locked);
-                self.slots.forget(incarnation, slot);
-                done
-            }
+        let slot = self.slots.slot(incarnation);
+        let turn = slot.turn().await;
+        let hand = slot.hand().filter(|hand| !hand.is_lost());
+        let done = if let Some(hand) = hand {
+            drop((turn, slot));
+            spawn_blocking(move || node.pack_living(&hand, &folder, &stop)).await
+        } else {
+            // Locked, so that no successor takes the layer meanwhile.
+            let done = match self.is_elsewhere(incarnation).await {
+                true => Ok(Err(elsewhere())),
+                false => spawn_blocking(move || node.pack(&folder, &stop)).await,
+            };
+            drop(turn);
+            self.slots.forget(incarnation, slot);
+            done
         };
         let done = done.map_err(io::Error::other).flatten();
         let took = began.elapsed();
@@ -155,9 +158,9 @@ impl Node {
         packed: Packed,
     ) -> io::Result<()> {
         let slot = self.slots.slot(incarnation);
-        let locked = Arc::clone(&slot).lock_owned().await;
+        let turn = slot.turn().await;
         let folder = self.folders.of(incarnation);
-        let done = if locked.hand.is_some() || folder.has_lived() {
+        let done = if slot.hand().is_some() || folder.has_lived() {
             let words = format!("`{incarnation}` has begun to live");
             Err(io::Error::new(io::ErrorKind::AlreadyExists, words))
         } else {
@@ -166,7 +169,7 @@ impl Node {
             let done = spawn_blocking(move || node.unpack(&folder, &limits, content, &sum)).await;
             done.map_err(io::Error::other).flatten()
         };
-        drop(locked);
+        drop(turn);
         self.slots.forget(incarnation, slot);
         done
     }

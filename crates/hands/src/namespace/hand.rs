@@ -152,6 +152,11 @@ impl NamespaceHand {
             .lost
             .get_or_insert_with(|| "it was ended on request".to_owned());
         self.confined.kill();
+        self.gone().await;
+    }
+
+    /// Waits until nothing inside runs any more and others may have its files.
+    pub(super) async fn gone(&self) {
         // The sender lives in `self`.
         drop(self.ended.subscribe().wait_for(|ended| *ended).await);
     }

@@ -180,3 +180,6 @@ pub(super) fn recall(folder: &Folder, boot: &str, call: EventId) -> Recalled {
     };
     calls.remove(&call).unwrap_or(silent)
 }
+
+#[cfg(test)]
+mod tests;

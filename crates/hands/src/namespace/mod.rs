@@ -27,14 +27,14 @@ pub use outlast_sandbox::{Cgroups, Disk, Disks, Finding, Layering, Mode, State, 
 use outlast_sandbox::{Image, Launcher, Layer};
 use tokio::{
     task::spawn_blocking,
-    time::{sleep, timeout},
+    time::{Instant, sleep},
 };
 use tokio_util::task::TaskTracker;
 
 use crate::images::Images;
 use crate::{
     Hand, Keep, Limits, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
-    files::{Packed, Published, Reader, Upload},
+    files::{Abilities, Packed, Published, Reader, Upload},
 };
 use folder::{Folder, Folders};
 use hand::NamespaceHand;
@@ -108,6 +108,14 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// How long to wait for that where nothing depends on it.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is said of an incarnation that this host cannot work on.
+const ELSEWHERE: &str = "another hand host, which is about to end, still has it";
+
+/// Refuses to work on the files of a sandbox that another host has.
+fn elsewhere() -> io::Error {
+    io::Error::new(io::ErrorKind::ResourceBusy, ELSEWHERE)
+}
 
 impl Namespaces {
     /// Finds out what this host can isolate. Must run in a tokio runtime.
@@ -205,6 +213,9 @@ impl Node {
         if let Some(layer) = living.and_then(|hand| hand.layer()) {
             return Ok(Arc::new(layer));
         }
+        if self.is_elsewhere(incarnation).await {
+            return Err(elsewhere());
+        }
         self.layers.of(self.folders.of(incarnation)).await
     }
 
@@ -222,20 +233,19 @@ impl Node {
         let packages = self.packages(recipe).await;
         let packages = packages.map_err(|failed| failed.of(incarnation))?;
         let slot = self.slots.slot(incarnation);
-        let mut slot = slot.lock().await;
-        if let Some(hand) = slot.hand.as_ref().filter(|hand| !hand.is_lost()) {
-            return Ok(Arc::clone(hand));
-        }
+        let turn = slot.turn().await;
         let folder = self.folders.of(incarnation);
-        if slot.hand.is_some() || folder.has_lived() {
-            return Err(ProvisionError::Ended { incarnation });
+        match slot.hand() {
+            Some(hand) if !hand.is_lost() => return Ok(hand),
+            None if !folder.has_lived() => {}
+            Some(_) | None => return Err(ProvisionError::Ended { incarnation }),
         }
         if let Some(predecessor) = recipe.predecessor.filter(|old| *old != incarnation) {
             self.inherit(predecessor, &folder).await?;
         }
         self.fit(&folder, recipe.limits).await?;
         let hand = self.maker.make(folder, recipe, packages).await?;
-        slot.hand = Some(Arc::clone(&hand));
+        slot.fill(&hand, &turn);
         Ok(hand)
     }
 
@@ -281,13 +291,32 @@ impl Node {
 
     /// Waits until no host has the sandbox of an incarnation any more.
     async fn freed(&self, incarnation: IncarnationId) {
-        while self.slots.live(incarnation).is_none() && self.is_elsewhere(incarnation).await {
+        while self.is_elsewhere(incarnation).await {
             sleep(LOOK).await;
         }
     }
 
+    /// Tells whether no other host has the sandbox of an incarnation, or lets go of it soon.
+    async fn is_let_go(&self, incarnation: IncarnationId) -> bool {
+        let until = Instant::now() + PATIENCE;
+        // Looked at once at least, however slow the machine is.
+        while self.is_elsewhere(incarnation).await {
+            if Instant::now() >= until {
+                return false;
+            }
+            sleep(LOOK).await;
+        }
+        true
+    }
+
     /// Tells whether another host has the sandbox of an incarnation.
     async fn is_elsewhere(&self, incarnation: IncarnationId) -> bool {
+        if let Some(own) = self.slots.own(incarnation) {
+            if own.is_lost() {
+                own.gone().await;
+            }
+            return false;
+        }
         let folder = self.folders.of(incarnation);
         let held = spawn_blocking(move || journal::is_held(&folder)).await;
         held.unwrap_or(false)
@@ -312,21 +341,22 @@ impl Node {
     /// Ends an incarnation.
     async fn reap(&self, incarnation: IncarnationId, keep: Keep) -> Result<(), ReapError> {
         let slot = self.slots.slot(incarnation);
-        let mut locked = slot.lock().await;
-        if let Some(hand) = locked.hand.take() {
+        let turn = slot.turn().await;
+        if let Some(hand) = slot.hand() {
             hand.kill().await;
         }
-        if timeout(PATIENCE, self.freed(incarnation)).await.is_err() {
-            let reason = "another hand host, which is about to end, still has it".to_owned();
+        if !self.is_let_go(incarnation).await {
             return Err(ReapError {
                 incarnation,
-                reason,
+                reason: ELSEWHERE.to_owned(),
             });
         }
         self.maker.remove_leftover(incarnation);
         let folder = self.folders.of(incarnation);
         let removed = spawn_blocking(move || folder.remove(keep)).await;
-        drop(locked);
+        // Until now it could be asked what became of its calls.
+        slot.clear(&turn);
+        drop(turn);
         self.slots.forget(incarnation, slot);
         removed
             .map_err(io::Error::other)
@@ -340,6 +370,10 @@ impl Node {
 
 #[async_trait]
 impl Provisioner for Namespaces {
+    fn abilities(&self) -> Abilities {
+        Abilities::ALL
+    }
+
     async fn provision(&self, recipe: &Recipe) -> Result<Arc<dyn Hand>, ProvisionError> {
         let (node, recipe) = (Arc::clone(&self.node), recipe.clone());
         let incarnation = recipe.incarnation;

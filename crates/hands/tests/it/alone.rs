@@ -37,7 +37,15 @@ pub(crate) fn again(name: &str, folder: &Path) -> Command {
     let copy = folder.join("it");
     fs::copy("/proc/self/exe", &copy).unwrap();
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = Command::new(copy);
+    started(Command::new(copy), name, folder)
+}
+
+/// The same for this user, without a copy.
+pub(crate) fn here(name: &str, folder: &Path) -> Command {
+    started(Command::new("/proc/self/exe"), name, folder)
+}
+
+fn started(mut command: Command, name: &str, folder: &Path) -> Command {
     command
         .args(["--exact", name, "--nocapture", "--test-threads", "1"])
         .env(INNER, format!("{name} {}", folder.display()))
@@ -78,6 +86,21 @@ fn host_can() -> bool {
         .args(["-Urpfmn", "--mount-proc", "true"])
         .status()
         .is_ok_and(|s| s.success())
+}
+/// What this user writes into its own system stays in its layer.
+async fn a_changed_system_is_ones_own(
+    driver: &outlast_hands::namespace::Namespaces,
+    hand: &std::sync::Arc<dyn outlast_hands::Hand>,
+) {
+    sh(hand, "echo 10.0.0.1 elsewhere >> /etc/hosts").await;
+    let other = driver.provision(&crate::support::recipe()).await.unwrap();
+    let seen = "grep -c elsewhere /etc/hosts || true";
+    assert_eq!(sh(&other, seen).await, "0");
+    assert_eq!(sh(hand, seen).await, "1");
+    driver
+        .reap(other.incarnation(), Keep::Nothing)
+        .await
+        .unwrap();
 }
 
 async fn rootless_inner(folder: &Path) {
@@ -141,6 +164,8 @@ async fn rootless_inner(folder: &Path) {
     )
     .await;
     crate::escapes::no_call_leads_out(&hand).await;
+    crate::hostile::no_way_out(&hand).await;
+    a_changed_system_is_ones_own(&driver, &hand).await;
     limits_without_groups(&driver, &hand).await;
     let next = Recipe {
         predecessor: Some(recipe.incarnation),

@@ -6,8 +6,9 @@ use std::sync::{
 };
 
 use outlast_hands::{
-    conformance::{self, Fixture},
+    conformance::{self, Deed, Fixture},
     fake::{Fakes, Reply},
+    files::Abilities,
     namespace::{Namespaces, Options},
 };
 use outlast_protocol::CallResult;
@@ -27,17 +28,19 @@ async fn the_namespace_driver_conforms() {
             entropy: Arc::new(Counter),
             quick: ("bash", r#"{"command": "date +%N; echo $RANDOM$RANDOM"}"#),
             endless: ("bash", r#"{"command": "sleep 1000"}"#),
+            deed: Deed::in_bash,
         }
     })
     .await;
 }
 
-#[tokio::test]
-async fn the_pretended_driver_conforms() {
+/// Runs the suite over pretended hands.
+async fn pretended(abilities: Abilities) {
     conformance::run(|| async {
         let number = AtomicU64::new(0);
-        let fakes = Fakes::new(move |asked| match asked.name.as_str() {
+        let fakes = Fakes::with(abilities, move |asked| match asked.name.as_str() {
             "endless" => Reply::Never,
+            "deed" => Reply::Deed,
             _ => {
                 let number = number.fetch_add(1, Ordering::Relaxed);
                 Reply::Now(CallResult::text(number.to_string()))
@@ -48,7 +51,18 @@ async fn the_pretended_driver_conforms() {
             entropy: Arc::new(Counter),
             quick: ("quick", "{}"),
             endless: ("endless", "{}"),
+            deed: Deed::pretended,
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn the_pretended_driver_conforms() {
+    pretended(Abilities::ALL).await;
+}
+
+#[tokio::test]
+async fn a_driver_of_calls_alone_conforms() {
+    pretended(Abilities::default()).await;
 }

@@ -19,7 +19,7 @@ async fn refused(hand: &Arc<dyn Hand>, command: &str, wanted: &str) -> String {
 }
 
 /// Runs a line of Python, which the host has below `/usr`.
-fn python(code: &str) -> String {
+pub(crate) fn python(code: &str) -> String {
     format!(
         "/usr/bin/python3 - <<'END'\nimport ctypes, os, socket, errno\nlibc = ctypes.CDLL(None, use_errno=True)\n{code}\nEND"
     )
@@ -240,6 +240,7 @@ const CALLS: &[(u32, &str)] = &[
     (173, "ioperm"),
     (256, "migrate_pages"),
     (279, "move_pages"),
+    (431, "fsconfig"),
 ];
 /// The same elsewhere.
 #[cfg(not(target_arch = "x86_64"))]

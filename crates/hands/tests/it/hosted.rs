@@ -1,5 +1,7 @@
 //! Hands in a host, over a real socket.
 
+mod boots;
+mod draining;
 mod streams;
 mod troubles;
 
@@ -15,8 +17,9 @@ use std::{
 
 use outlast_hands::{
     Provisioner,
-    conformance::{self, Fixture},
+    conformance::{self, Deed, Fixture},
     fake::{Fakes, Reply},
+    files::Abilities,
     host::{Ended, Host, Options, Place, Remote, VERSION},
     namespace::{self, Namespaces},
 };
@@ -92,6 +95,7 @@ async fn conforms(
     make: impl AsyncFn(&Path) -> Arc<dyn Provisioner>,
     quick: (&'static str, &'static str),
     endless: (&'static str, &'static str),
+    deed: fn(&Deed) -> (String, String),
 ) {
     let (dir, number) = (tempfile::tempdir().unwrap(), AtomicU64::new(0));
     let hosts = Mutex::new(Vec::new());
@@ -108,6 +112,7 @@ async fn conforms(
             entropy: Arc::new(Counter),
             quick,
             endless,
+            deed,
         }
     })
     .await;
@@ -117,9 +122,14 @@ async fn conforms(
 }
 
 fn fakes() -> Fakes {
+    able(Abilities::ALL)
+}
+
+fn able(abilities: Abilities) -> Fakes {
     let number = AtomicU64::new(0);
-    Fakes::new(move |asked| match asked.name.as_str() {
+    Fakes::with(abilities, move |asked| match asked.name.as_str() {
         "endless" => Reply::Never,
+        "deed" => Reply::Deed,
         _ => {
             let number = number.fetch_add(1, Ordering::Relaxed);
             Reply::Now(CallResult::text(number.to_string()))
@@ -144,8 +154,11 @@ async fn a_host_waits_for_servers_as_the_newest_one_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pretended_hands_in_a_host_conform() {
-    let make = async |_: &Path| Arc::new(fakes()) as Arc<dyn Provisioner>;
-    conforms(make, ("quick", "{}"), ("endless", "{}")).await;
+    for abilities in [Abilities::ALL, Abilities::default()] {
+        let make = async |_: &Path| Arc::new(able(abilities)) as Arc<dyn Provisioner>;
+        let (quick, endless) = (("quick", "{}"), ("endless", "{}"));
+        conforms(make, quick, endless, Deed::pretended).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -156,7 +169,8 @@ async fn sandboxes_in_a_host_conform() {
         Arc::new(made) as Arc<dyn Provisioner>
     };
     let quick = ("bash", r#"{"command": "date +%N; echo $RANDOM$RANDOM"}"#);
-    conforms(make, quick, ("bash", r#"{"command": "sleep 1000"}"#)).await;
+    let endless = ("bash", r#"{"command": "sleep 1000"}"#);
+    conforms(make, quick, endless, Deed::in_bash).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

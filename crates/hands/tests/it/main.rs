@@ -12,11 +12,13 @@
 mod alone;
 mod bash;
 mod checkpoints;
+mod denied;
 mod disks;
 mod drivers;
 mod escapes;
 mod files;
 mod hosted;
+mod hostile;
 mod images;
 mod life;
 mod limits;

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use outlast_hands::{
     Hand, Keep, Limits, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
     fake::Fakes,
-    files::{Packed, Published, Reader, Sum, Upload},
+    files::{Abilities, Packed, Published, Reader, Sum, Upload},
     host::Place,
 };
 use outlast_protocol::id::{EventId, IncarnationId};
@@ -116,6 +116,10 @@ fn bounds() -> Limits {
 
 #[async_trait]
 impl Provisioner for Full {
+    fn abilities(&self) -> Abilities {
+        Abilities::ALL
+    }
+
     async fn provision(&self, recipe: &Recipe) -> Result<Arc<dyn Hand>, ProvisionError> {
         self.hands.provision(recipe).await
     }
@@ -307,24 +311,5 @@ async fn files_are_carried_under_any_name() {
     assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     let broken = remote.output(hand, "broken").await.unwrap();
     check(broken).await.unwrap_err();
-    host.stop();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_driver_without_files_says_so_through_a_host() {
-    let dir = tempfile::tempdir().unwrap();
-    let host = Running::start(Place::usual(dir.path()), Arc::new(fakes()), options(LONG));
-    let remote = remote(dir.path()).await;
-    let hand = incarnation();
-    assert!(!remote.holds(hand).await);
-    let upload = Upload {
-        path: "x".to_owned(),
-        id: "y".to_owned(),
-        bytes: 8 << 20,
-    };
-    let error = remote.place(hand, &upload, pattern(8 << 20)).await;
-    assert_eq!(error.unwrap_err().kind(), io::ErrorKind::Unsupported);
-    let error = remote.outputs(hand).await.unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{error}");
     host.stop();
 }

@@ -284,7 +284,7 @@ async fn a_host_of_another_version_drains_and_one_starts_beside_it() {
 }
 
 /// Makes one bare request and returns the whole answer.
-async fn ask(socket: &Path, line: &str) -> String {
+pub(super) async fn ask(socket: &Path, line: &str) -> String {
     let mut stream = UnixStream::connect(socket).await.unwrap();
     let text = format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     stream.write_all(text.as_bytes()).await.unwrap();
