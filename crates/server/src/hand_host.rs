@@ -28,6 +28,7 @@ pub(crate) use log::Rotating;
 use crate::{
     config::{Config, Hands, Log},
     server::driver,
+    telemetry,
 };
 
 /// What the host may know of the configuration.
@@ -176,6 +177,7 @@ impl HandHost {
             isolation: verdict.to_string(),
             refusal: verdict.refusal.clone(),
             orphan: config.hands.orphan(),
+            figures: telemetry::render,
             ..Options::default()
         };
         let host = Host::open(lock, driver.clone(), options)?;

@@ -56,19 +56,41 @@ where
 ///
 /// If another recorder is installed.
 pub fn install_metrics() -> Result<PrometheusHandle, BuildError> {
+    let is_new = METRICS.get().is_none();
+    let handle = install_figures()?;
+    if is_new {
+        describe();
+    }
+    Ok(handle)
+}
+
+/// Installs metrics without a word of the server, for a process whose figures the server shows.
+///
+/// # Errors
+///
+/// If another recorder is installed.
+pub(crate) fn install_figures() -> Result<PrometheusHandle, BuildError> {
     if let Some(handle) = METRICS.get() {
         return Ok(handle.clone());
     }
     let handle = PrometheusBuilder::new()
         .set_buckets(&BUCKETS)?
         .install_recorder()?;
-    describe();
     Ok(METRICS.get_or_init(|| handle).clone())
 }
 
 /// Returns the metrics of this process, if they are installed.
 pub fn metrics() -> Option<PrometheusHandle> {
     METRICS.get().cloned()
+}
+
+/// Writes the metrics of this process; nothing if they are not installed.
+pub(crate) fn render() -> String {
+    let text = metrics().map(|handle| {
+        handle.run_upkeep();
+        handle.render()
+    });
+    text.unwrap_or_default()
 }
 
 fn describe() {

@@ -33,6 +33,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest time between two words to a host.
 const WORD: Duration = Duration::from_secs(10);
 
+/// How long a host may take to tell its figures: whoever reads them asks again.
+const FIGURES: Duration = Duration::from_secs(2);
+
 /// How a host was found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Found {
@@ -160,6 +163,15 @@ impl Remote {
                 was / 1_000
             ),
         }
+    }
+
+    /// Returns the figures of the host, in the text form of Prometheus.
+    ///
+    /// Nothing if it does not answer soon: a host of an earlier version has none.
+    pub async fn figures(&self) -> String {
+        let ask = Ask::new(Method::GET, "/v1/host/figures".to_owned());
+        let asked = timeout(FIGURES, self.client.try_once(&ask)).await;
+        asked.ok().and_then(Result::ok).unwrap_or_default()
     }
 
     /// Tells the host that its server goes away in order: it ends if it has no hand.

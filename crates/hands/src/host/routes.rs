@@ -34,6 +34,7 @@ const LONGEST: usize = 256 << 20;
 pub(super) struct Shared {
     pub(super) provisioner: Arc<dyn Provisioner>,
     pub(super) about: About,
+    figures: fn() -> String,
     /// Calls go on here when the connection that brought them ends.
     pub(super) tasks: TaskTracker,
     pub(super) changed: Notify,
@@ -80,7 +81,11 @@ impl Drop for Running {
 }
 
 impl Shared {
-    pub(super) fn new(provisioner: Arc<dyn Provisioner>, about: About) -> Self {
+    pub(super) fn new(
+        provisioner: Arc<dyn Provisioner>,
+        figures: fn() -> String,
+        about: About,
+    ) -> Self {
         let changing = Changing {
             spoken: Instant::now(),
             draining: false,
@@ -91,6 +96,7 @@ impl Shared {
         Self {
             provisioner,
             about,
+            figures,
             tasks: TaskTracker::new(),
             changed: Notify::new(),
             state: Mutex::new(changing),
@@ -180,6 +186,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/host", get(about))
         .route("/v1/host/drain", post(drain))
+        .route("/v1/host/figures", get(figures))
         .route("/v1/host/leave", post(leave))
         .route("/v1/host/settings", put(settle))
         .route("/v1/hands", get(list))
@@ -207,6 +214,10 @@ async fn about(State(shared): State<Arc<Shared>>) -> Json<About> {
         orphan_ms: milliseconds(orphan),
         ..shared.about.clone()
     })
+}
+
+async fn figures(State(shared): State<Arc<Shared>>) -> Json<String> {
+    Json((shared.figures)())
 }
 
 async fn drain(State(shared): State<Arc<Shared>>) -> Json<()> {

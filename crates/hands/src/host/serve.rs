@@ -37,6 +37,8 @@ pub struct Options {
     pub orphan: Duration,
     /// The version that it says it speaks: [`VERSION`], but in rehearsals of a change of it.
     pub version: u32,
+    /// Writes its figures, in the text form of Prometheus.
+    pub figures: fn() -> String,
 }
 
 /// Why a host ended.
@@ -74,6 +76,7 @@ impl Default for Options {
             refusal: None,
             orphan: Duration::from_secs(600),
             version: VERSION,
+            figures: String::new,
         }
     }
 }
@@ -98,11 +101,12 @@ impl Host {
         options: Options,
     ) -> io::Result<Self> {
         let listener = lock.listen()?;
+        let figures = options.figures;
         let about = options.about(provisioner.abilities());
         Ok(Self {
             lock,
             listener,
-            shared: Arc::new(Shared::new(provisioner, about)),
+            shared: Arc::new(Shared::new(provisioner, figures, about)),
         })
     }
 

@@ -80,6 +80,7 @@ pub(super) async fn run(
     let writer = Rotating::open(data_dir.join(format!("{}.log", arguments.name)))?;
     telemetry::install_log(&log, false, writer)
         .map_err(|error| Failure::new(Exit::Usage, error))?;
+    telemetry::install_figures().map_err(|error| Failure::new(Exit::Failed, error))?;
     log_panics();
     let mut signals = Signals::new()?;
     descriptors::raise()?;

@@ -114,6 +114,14 @@ impl Hands {
         }
     }
 
+    /// Returns the figures that stand in another process, in the text form of Prometheus.
+    pub(super) async fn figures(&self) -> String {
+        match self {
+            Self::Here { .. } => String::new(),
+            Self::Beside { remote, .. } => remote.figures().await,
+        }
+    }
+
     /// Ends them where they cannot live on.
     pub(super) async fn close(&self) {
         match self {

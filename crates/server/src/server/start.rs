@@ -138,7 +138,8 @@ impl Server {
             tasks: self.requests.clone(),
             ping: outlast_api::PING,
         });
-        let own = Router::new().route("/metrics", get(metrics));
+        let hands = self.hands.clone();
+        let own = Router::new().route("/metrics", get(async move || metrics(&hands).await));
         let router = api.merge(outlast_api::behind_key(&self.kernel, own));
         let accept = connections::accept(
             listener,
@@ -291,14 +292,9 @@ async fn kernel(
     Ok(Kernel::start(parts).await?)
 }
 
-/// `GET /metrics`, in the text form of Prometheus; empty if nobody installed metrics.
-async fn metrics() -> ([(&'static str, &'static str); 1], String) {
-    let text = telemetry::metrics().map(|handle| {
-        handle.run_upkeep();
-        handle.render()
-    });
-    (
-        [("content-type", "text/plain; version=0.0.4")],
-        text.unwrap_or_default(),
-    )
+/// `GET /metrics`, in the text form of Prometheus, with those of the process that has the hands; empty
+/// if nobody installed metrics.
+async fn metrics(hands: &Hands) -> ([(&'static str, &'static str); 1], String) {
+    let text = telemetry::render() + &hands.figures().await;
+    ([("content-type", "text/plain; version=0.0.4")], text)
 }

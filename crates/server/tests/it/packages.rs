@@ -10,7 +10,9 @@ use std::{
 use outlast_server::client::Client;
 use serde_json::{Value, json};
 
-use crate::support::{Binary, Does as _, TestServer, bash, of, said, script};
+use crate::support::{
+    Binary, Does as _, TestServer, bash, host, leftovers, of, said, script, signal, until,
+};
 
 /// Writes wheels of one module each: `greet` 1.0 and 2.0.
 const WHEELS: &str = r#"
@@ -30,12 +32,16 @@ const GREET: &str = "python3 -c 'import greet; print(greet.WORD)'";
 fn mirror(dir: &Path) -> PathBuf {
     let mirror = dir.join("mirror");
     fs::create_dir(&mirror).unwrap();
+    python(WHEELS, &mirror);
+    mirror
+}
+
+fn python(program: &str, mirror: &Path) {
     let python = Command::new("/usr/bin/python3")
-        .args(["-c", WHEELS])
-        .arg(&mirror)
+        .args(["-c", program])
+        .arg(mirror)
         .status();
     assert!(python.unwrap().success());
-    mirror
 }
 
 fn environment(packages: &Value) -> Value {
@@ -115,6 +121,9 @@ async fn packages_are_there_in_every_sandbox_and_after_a_restart_without_install
     let second = session(client, &environment).await;
     assert_eq!(greeted(client, &second, 1).await, "hello 1.0");
     assert_eq!(layers(dir), made, "nothing was installed again");
+    let installs = "outlast_hands_package_installs_total";
+    let figures = client.text("/metrics").await.unwrap();
+    assert!(!figures.contains(installs), "{figures}");
     // The next sandbox has what the environment says by then.
     let path = format!("/v1/environments/{environment}");
     let body = json!({"config": {"type": "cloud", "packages": {"pip": ["greet==2.0"]}}});
@@ -123,6 +132,10 @@ async fn packages_are_there_in_every_sandbox_and_after_a_restart_without_install
     assert_eq!(greeted(client, &third, 1).await, "hello 2.0");
     assert_eq!(greeted(client, &second, 2).await, "hello 1.0");
     assert_eq!(layers(dir).len(), 2);
+    // Counted in the process that has the sandboxes, shown by the server.
+    let figures = client.text("/metrics").await.unwrap();
+    let line = format!("{installs}{{outcome=\"done\"}} 1");
+    assert!(figures.contains(&line), "{figures}");
     // A mirror that went: an error to the model, and the conversation goes on.
     let other = place(client, &["greet"]).await;
     fs::remove_dir_all(&mirror).unwrap();
@@ -142,6 +155,58 @@ async fn packages_are_there_in_every_sandbox_and_after_a_restart_without_install
     let words = again.unwrap_err().to_string();
     assert!(words.contains("is not there"), "{words}");
     assert!(server.stop().await.success());
+}
+
+/// Writes a source distribution that says that it is being built, and never is.
+const STUCK: &str = r#"
+import io, sys, tarfile
+files = {
+    "PKG-INFO": "Metadata-Version: 2.1\nName: greet\nVersion: 3.0\n",
+    "pyproject.toml": "[build-system]\nrequires = []\nbuild-backend = 'odd'\nbackend-path = ['.']\n",
+    "odd.py": "import time; open('/.packages/tmp/mark', 'w'); time.sleep(9999)",
+}
+with tarfile.open(f"{sys.argv[1]}/greet-3.0.tar.gz", "w:gz") as out:
+    for path, text in files.items():
+        info = tarfile.TarInfo("greet-3.0/" + path); info.size = len(text)
+        out.addfile(info, io.BytesIO(text.encode()))
+"#;
+
+/// Looks for an installation in the middle of a build.
+fn is_building(dir: &Path) -> bool {
+    let entries = fs::read_dir(dir.join("layers"));
+    let mut parts = entries.into_iter().flatten().flatten();
+    parts.any(|entry| entry.path().join("box/upper/.packages/tmp/mark").exists())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_installation_whose_host_is_killed_is_done_again_by_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dir, mirror) = (dir.path(), mirror(dir.path()));
+    python(STUCK, &mirror);
+    let mut command = Binary::command(dir);
+    command.env("OUTLAST__HANDS__PACKAGES__PIP", &mirror);
+    let server = Binary::start_as(&mut command, dir, None).await;
+    let client = &server.client;
+    let session = session(client, &place(client, &["greet"]).await).await;
+    client
+        .send(
+            &session,
+            &[script(json!([bash(GREET), {"text": "the end"}]))],
+        )
+        .await;
+    until("the build", async || is_building(dir).then_some(())).await;
+    fs::remove_file(mirror.join("greet-3.0.tar.gz")).unwrap();
+    signal(host::pid(dir).unwrap(), "KILL").await;
+    let events = client.idle(&session, 1).await;
+    let results = of(&events, "agent.tool_result");
+    assert_eq!(results.len(), 1, "{results:?}");
+    assert_eq!(said(results[0]).trim(), "hello 2.0", "{}", results[0]);
+    until("what was left to be swept", async || {
+        (fs::read_dir(dir.join("layers")).unwrap().count() == 1).then_some(())
+    })
+    .await;
+    assert!(server.stop().await.success());
+    assert_eq!(leftovers::processes(dir), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
