@@ -1,12 +1,13 @@
 //! Blobs as files of a local directory.
 
 mod arrive;
+mod leave;
 mod tree;
 
 use std::{
     collections::HashSet,
     fs::{self, File, OpenOptions},
-    io::{self, Write as _},
+    io::{self, Seek as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::{
@@ -17,7 +18,6 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use tokio::io::AsyncSeekExt as _;
 
 use crate::{Blobs, Error, Key, Reader};
 
@@ -130,19 +130,16 @@ impl Blobs for Folder {
     }
 
     async fn open(&self, key: &Key, from: u64) -> Result<Reader, Error> {
-        let open = |inner: &Inner, key: &Key| {
-            let file = File::open(inner.path(key))?;
+        let open = move |inner: &Inner, key: &Key| {
+            let mut file = File::open(inner.path(key))?;
             // A folder opens too, and is no blob.
             if file.metadata()?.is_dir() {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
+            file.seek(io::SeekFrom::Start(from))?;
             Ok(file)
         };
-        let mut file = tokio::fs::File::from_std(self.run(key, open).await?);
-        file.seek(io::SeekFrom::Start(from))
-            .await
-            .map_err(|error| unavailable(key, &error))?;
-        Ok(Box::pin(file))
+        Ok(leave::read(self.run(key, open).await?))
     }
 
     async fn get(&self, key: &Key) -> Result<Bytes, Error> {

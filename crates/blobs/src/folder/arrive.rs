@@ -1,102 +1,155 @@
 //! A blob on its way from a reader to its file.
 
 use std::{
-    fs::OpenOptions,
-    io::{self, Write as _},
+    fs::{File, OpenOptions},
+    io::{self, ErrorKind, Write as _},
+    mem,
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
-    thread::{self, ScopedJoinHandle},
 };
 
-use tokio::{io::AsyncReadExt as _, sync::mpsc, task::spawn_blocking};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use tokio::{io::AsyncReadExt as _, task::spawn_blocking};
 
 use crate::Reader;
 
-/// Bytes that are handed on at once.
-const CHUNK: usize = 1 << 20;
+/// Bytes that are written at once. One piece is filled while one is written: all that a blob holds
+/// of memory.
+const PIECE: usize = 1 << 20;
 
-/// Chunks that wait for the disk: with the one that is filled and the one that is written, all that a
-/// blob holds of memory.
-const AHEAD: usize = 2;
-
-/// Bytes after which the disk is set to work while more comes.
-const EARLY: usize = 32 << 20;
-
-/// Bytes that may wait for a disk that is slower than the reader.
-const MOST: usize = 128 << 20;
+/// What direct writes have to begin at, in memory and in the file.
+const ALIGNMENT: usize = 4096;
 
 /// Writes what a reader gives to a new file, durably; returns how many bytes that were.
 ///
-/// The disk works while the rest is still coming, so that the sync at the end is a short one, however
-/// long the blob is.
+/// A thread is taken for each piece and not for the whole, because readers can be slow.
 pub(super) async fn stream(path: &Path, mut content: Reader) -> io::Result<u64> {
     let path = path.to_owned();
-    let (chunks, coming) = mpsc::channel(AHEAD);
-    let writing = spawn_blocking(move || write(&path, coming));
-    let read = feed(&mut content, chunks).await;
-    // What the disk says explains why nobody takes chunks any more.
-    let written = writing.await.map_err(io::Error::other)??;
-    read?;
-    written.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-}
-
-/// A part of a blob.
-struct Chunk {
-    bytes: Vec<u8>,
-    is_last: bool,
-}
-
-/// Hands on what a reader gives.
-async fn feed(content: &mut Reader, chunks: mpsc::Sender<Chunk>) -> io::Result<()> {
+    let mut writing = spawn_blocking(move || Writer::create(&path));
+    let mut piece = Piece::new();
+    let mut length = 0;
     loop {
-        let mut bytes = Vec::with_capacity(CHUNK);
-        let mut is_last = false;
-        while bytes.len() < CHUNK && !is_last {
-            is_last = content.read_buf(&mut bytes).await? == 0;
-        }
-        // An error means that the disk has failed, which is told by whoever writes.
-        if chunks.send(Chunk { bytes, is_last }).await.is_err() || is_last {
-            return Ok(());
+        let is_last = piece.fill(&mut content).await?;
+        length += piece.length as u64;
+        let mut writer = writing.await.map_err(io::Error::other)??;
+        mem::swap(&mut writer.piece, &mut piece);
+        writing = spawn_blocking(move || writer.write(is_last));
+        if is_last {
+            writing.await.map_err(io::Error::other)??;
+            return Ok(length);
         }
     }
 }
 
-/// Writes chunks as they come, and syncs if the last one came: `None` without it. Blocks.
-fn write(path: &Path, mut coming: mpsc::Receiver<Chunk>) -> io::Result<Option<u64>> {
-    let mut options = OpenOptions::new();
-    let file = &options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    thread::scope(|scope| {
-        let mut syncing: Option<ScopedJoinHandle<'_, io::Result<()>>> = None;
-        let (mut length, mut dirty) = (0, 0);
-        loop {
-            let Some(Chunk { bytes, is_last }) = coming.blocking_recv() else {
-                return Ok(None);
-            };
-            (&mut &*file).write_all(&bytes)?;
-            length += bytes.len() as u64;
-            dirty += bytes.len();
-            if is_last {
-                break;
-            }
-            let at_rest = syncing.as_ref().is_none_or(ScopedJoinHandle::is_finished);
-            if dirty >= MOST || (dirty >= EARLY && at_rest) {
-                syncing.take().map_or(Ok(()), joined)?;
-                syncing = Some(scope.spawn(|| file.sync_data()));
-                dirty = 0;
-            }
-        }
-        // A fault of the disk is told once, to whoever syncs next: none of the answers is left out.
-        syncing.map_or(Ok(()), joined)?;
-        file.sync_all()?;
-        Ok(Some(length))
-    })
+/// A part of a blob.
+struct Piece {
+    bytes: Box<[u8]>,
+    /// Where in `bytes` it begins, so that it is aligned.
+    start: usize,
+    length: usize,
 }
 
-fn joined(syncing: ScopedJoinHandle<'_, io::Result<()>>) -> io::Result<()> {
-    let ended = || Err(io::Error::other("a sync ended early"));
-    syncing.join().unwrap_or_else(|_| ended())
+impl Piece {
+    fn new() -> Self {
+        let bytes = vec![0; PIECE + ALIGNMENT].into_boxed_slice();
+        let start = bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        Self {
+            bytes,
+            start,
+            length: 0,
+        }
+    }
+
+    /// Takes what a reader gives until it is full; tells whether that was the last of it.
+    async fn fill(&mut self, content: &mut Reader) -> io::Result<bool> {
+        self.length = 0;
+        while self.length < PIECE {
+            let free = self.start + self.length..self.start + PIECE;
+            let free = self.bytes.get_mut(free).unwrap_or_default();
+            match content.read(free).await? {
+                0 => return Ok(true),
+                more => self.length += more,
+            }
+        }
+        Ok(false)
+    }
+
+    fn filled(&self) -> &[u8] {
+        let filled = self.start..self.start + self.length;
+        self.bytes.get(filled).unwrap_or_default()
+    }
+}
+
+/// A file that is written past the page cache, where its file system can do that.
+///
+/// Nobody reads it soon, the copy would take as long as the disk, and what waits for a slow disk would
+/// be the memory of everybody else.
+struct Writer {
+    file: File,
+    mode: Mode,
+    piece: Piece,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    Buffered,
+    Direct,
+    /// Buffered for good: the file system takes nothing else.
+    Plain,
+}
+
+impl Writer {
+    fn create(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600);
+        Ok(Self {
+            file: file.open(path)?,
+            mode: Mode::Buffered,
+            piece: Piece::new(),
+        })
+    }
+
+    /// Writes the piece, and syncs after the last one. Blocks.
+    fn write(mut self, is_last: bool) -> io::Result<Self> {
+        let wanted = if self.piece.length == PIECE {
+            Mode::Direct
+        } else {
+            Mode::Buffered
+        };
+        self.turn(wanted)?;
+        let mut written = 0;
+        while let Some(rest @ [_, ..]) = self.piece.filled().get(written..) {
+            match self.file.write(rest) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(more) => written += more,
+                Err(fault) if fault.kind() == ErrorKind::Interrupted => {}
+                // Not this file system, or the rest of a write that was cut short.
+                Err(fault) if fault.kind() == ErrorKind::InvalidInput && self.is_direct() => {
+                    self.turn(Mode::Plain)?;
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        if is_last {
+            self.file.sync_all()?;
+        }
+        Ok(self)
+    }
+
+    fn is_direct(&self) -> bool {
+        self.mode == Mode::Direct
+    }
+
+    fn turn(&mut self, mode: Mode) -> io::Result<()> {
+        if self.mode == mode || self.mode == Mode::Plain {
+            return Ok(());
+        }
+        let mut flags = fcntl_getfl(&self.file)?;
+        flags.set(OFlags::DIRECT, mode == Mode::Direct);
+        self.mode = match fcntl_setfl(&self.file, flags) {
+            Err(_) if mode == Mode::Direct => Mode::Plain,
+            set => set.map(|()| mode)?,
+        };
+        Ok(())
+    }
 }

@@ -1,4 +1,9 @@
+use tokio::io::AsyncReadExt as _;
+use tokio_util::io::StreamReader;
+
 use super::*;
+
+const MIB: usize = 1 << 20;
 
 fn key(text: &str) -> Key {
     Key::new(text).unwrap()
@@ -63,4 +68,37 @@ async fn only_the_owner_can_read() {
             & 0o777
     };
     assert_eq!((mode("blobs/a"), mode("blobs/a/b")), (0o700, 0o600));
+}
+
+#[tokio::test]
+async fn every_length_comes_back_as_it_went_on_every_file_system() {
+    // The second is one in memory, where it is there: it may refuse to write past the page cache.
+    for home in [std::env::temp_dir(), PathBuf::from("/dev/shm")] {
+        let Ok(root) = tempfile::tempdir_in(home) else {
+            continue;
+        };
+        let folder = Folder::open(root.path()).unwrap();
+        for length in [0, 1, 4095, 4096, MIB - 1, MIB, MIB + 1, 3 * MIB + 17] {
+            let bytes: Vec<u8> = (0..=250).cycle().take(length).collect();
+            // Nothing that arrives is aligned or of one size.
+            let parts = bytes
+                .chunks(77_777)
+                .map(|part| io::Result::Ok(Bytes::copy_from_slice(part)));
+            let parts: Vec<_> = parts.collect();
+            let content = StreamReader::new(futures::stream::iter(parts));
+            let name = key(&format!("a/{length}"));
+            let stored = folder.put_from(&name, Box::pin(content)).await.unwrap();
+            assert_eq!(stored, length as u64);
+            assert!(folder.get(&name).await.unwrap() == bytes, "{length} bytes");
+            for from in [0, length / 2, length, length + 1] {
+                let mut read = Vec::new();
+                let mut reader = folder.open(&name, from as u64).await.unwrap();
+                reader.read_to_end(&mut read).await.unwrap();
+                assert!(
+                    read == bytes.get(from..).unwrap_or_default(),
+                    "{length} from {from}"
+                );
+            }
+        }
+    }
 }
