@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use outlast_init::frame::{FromInit, ToInit, encode};
 use outlast_protocol::{
     CallResult, Outcome,
+    content::Block,
     id::{EventId, IncarnationId},
 };
 use outlast_sandbox::{Confined, Frozen, Layer, Pressure};
@@ -259,18 +260,7 @@ impl NamespaceHand {
     fn settle(&self, call: EventId, mut result: CallResult) {
         let pressure = self.confined.pressure();
         let mut state = self.state();
-        if result.is_error {
-            let room = self.layer().and_then(|layer| layer.room());
-            let struck = words::struck(state.pressure, pressure, &self.limits)
-                .or_else(|| words::full(room?, &self.limits));
-            if let Some(words) = struck {
-                words::blame(&mut result, words);
-            } else if result.outcome == Outcome::Limit
-                && let Some(words) = words::held_back(state.pressure, pressure, &self.limits)
-            {
-                words::blame(&mut result, words);
-            }
-        }
+        self.tell(&mut result, state.pressure, pressure);
         if let Some(words) = state.stopped.remove(&call) {
             result.is_error = true;
             result.outcome = Outcome::Limit;
@@ -281,6 +271,24 @@ impl NamespaceHand {
             return;
         };
         self.note(&mut state, call, result, outcome);
+    }
+
+    /// Says in a result which limit struck while its call ran.
+    fn tell(&self, result: &mut CallResult, before: Pressure, now: Pressure) {
+        let struck = words::struck(before, now, &self.limits);
+        if !result.is_error {
+            // What was killed or refused need not have failed the whole, and matters all the same.
+            result.content.extend(struck.map(Block::text));
+            return;
+        }
+        let full = || words::full(self.layer()?.room()?, &self.limits);
+        if let Some(words) = struck.or_else(full) {
+            words::blame(result, words);
+        } else if result.outcome == Outcome::Limit
+            && let Some(words) = words::held_back(before, now, &self.limits)
+        {
+            words::blame(result, words);
+        }
     }
 
     /// Writes a result to the journal and has it given out once it is on the disk.
