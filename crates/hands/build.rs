@@ -1,10 +1,11 @@
 //! Builds the two static programs that this crate embeds: the helper that confines, and PID 1.
 //!
 //! A build of their own, because they need other code generation flags than the server, and with a
-//! target folder of their own, because the outer build holds the lock of its own.
+//! target folder of their own, because the outer build holds the lock of its own. That folder is the
+//! same for all builds of one target folder: checks, tests, and what is released.
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -27,12 +28,14 @@ fn main() {
         println!("cargo:rerun-if-changed={}", crates.join(watched).display());
     }
     let target = variable("TARGET");
-    let out = PathBuf::from(variable("OUT_DIR")).join("init");
+    let out = PathBuf::from(variable("OUT_DIR"));
+    // `<target>/<profile>/build/<package>/out`
+    let shared = out.ancestors().nth(4).unwrap_or(&out).join("static");
     let mut build = Command::new(variable("CARGO"));
     build
         .args(["build", "--locked", "--release", "--target", &target])
         .current_dir(&crates)
-        .env("CARGO_TARGET_DIR", &out)
+        .env("CARGO_TARGET_DIR", &shared)
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("RUSTFLAGS", "-C target-feature=+crt-static")
         // Small and without names: they start in every sandbox.
@@ -56,9 +59,12 @@ fn main() {
         "the static programs could not be built: {status:?}"
     );
     for (_, binary) in PROGRAMS {
-        let path = out.join(&target).join("release").join(binary);
+        let built = shared.join(&target).join("release").join(binary);
+        let kept = out.join(binary);
+        let copied = fs::copy(&built, &kept);
+        assert!(copied.is_ok(), "{}: {copied:?}", built.display());
         let name = binary.to_uppercase().replace('-', "_");
-        println!("cargo:rustc-env={name}={}", path.display());
+        println!("cargo:rustc-env={name}={}", kept.display());
     }
 }
 
