@@ -1,9 +1,13 @@
 //! What goes into a hand and comes out of it, apart from calls.
 
+mod names;
+
 use std::{fmt, pin::Pin};
 
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncRead;
+
+pub use names::{escaped, unescaped};
 
 /// Bytes on their way; read to their end once.
 pub type Reader = Pin<Box<dyn AsyncRead + Send>>;
@@ -65,10 +69,10 @@ pub struct Upload {
     pub bytes: u64,
 }
 
-/// A regular file below `/mnt/session/outputs`.
+/// A regular file below `/mnt/session/outputs` that belongs to the commands' user.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Published {
-    /// Relative to that folder.
+    /// Relative to that folder, and [`escaped`]: a name inside is any bytes, and this is text.
     pub path: String,
     /// Its size in bytes.
     pub bytes: u64,
@@ -76,12 +80,17 @@ pub struct Published {
     pub version: String,
 }
 
+/// Bytes of a name that a file system takes.
+const COMPONENT: usize = 255;
+
 /// Tells whether a path is relative and of plain components: none empty, `.`, `..`, too long for a
 /// file system, or with U+0000.
 pub fn is_plain(path: &str) -> bool {
-    const COMPONENT: usize = 255;
-    let plain = |part: &str| {
-        !matches!(part, "" | "." | "..") && part.len() <= COMPONENT && !part.contains('\0')
-    };
+    is_below(path) && path.split('/').all(|part| part.len() <= COMPONENT)
+}
+
+/// Tells whether a path is relative and leads downwards only.
+pub fn is_below(path: &str) -> bool {
+    let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
     path.split('/').all(plain)
 }

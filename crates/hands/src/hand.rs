@@ -174,7 +174,8 @@ pub trait Provisioner: Debug + Send + Sync {
         unsupported(incarnation, "files")
     }
 
-    /// Lists the regular files below `/mnt/session/outputs` by path, of a living hand or of its layer.
+    /// Lists the regular files of the commands' user below `/mnt/session/outputs` by path, of a living
+    /// hand or of its layer. A file with several names is listed under each.
     ///
     /// # Errors
     ///
@@ -183,12 +184,12 @@ pub trait Provisioner: Debug + Send + Sync {
         unsupported(incarnation, "files")
     }
 
-    /// Opens one of [`outputs`](Self::outputs) by its path; links are not followed.
+    /// Opens one of [`outputs`](Self::outputs) by its path; symbolic links are not followed.
     ///
     /// # Errors
     ///
-    /// As [`outputs`](Self::outputs), and [`io::ErrorKind::InvalidInput`] of a path that is no
-    /// relative one below that folder.
+    /// As [`outputs`](Self::outputs), [`io::ErrorKind::NotFound`] of a path that would not be listed,
+    /// and [`io::ErrorKind::InvalidInput`] of one that does not lead below that folder.
     async fn output(&self, incarnation: IncarnationId, path: &str) -> io::Result<Reader> {
         unsupported(incarnation, path)
     }

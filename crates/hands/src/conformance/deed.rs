@@ -36,6 +36,20 @@ pub enum Deed {
         /// What it holds.
         target: String,
     },
+    /// Gives a file a second name, in a folder that is there.
+    Twin {
+        /// The name.
+        path: String,
+        /// The one that it has.
+        of: String,
+    },
+    /// Gives a file another name in its folder.
+    Rename {
+        /// The one that it has.
+        path: String,
+        /// Of any bytes.
+        name: Vec<u8>,
+    },
     /// Removes a file, a link or a folder with all that is in it.
     Remove {
         /// What.
@@ -71,8 +85,7 @@ impl Deed {
     pub fn in_bash(&self) -> (String, String) {
         let command = match self {
             Self::Write { path, bytes, mode } => {
-                let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
-                let at = quoted(path);
+                let (octal, at) = (octal(bytes), quoted(path));
                 format!(
                     "{} && printf '{octal}' > {at} && chmod {mode:o} {at}",
                     above(path)
@@ -91,6 +104,15 @@ impl Deed {
                     above(path),
                     quoted(target),
                     quoted(path)
+                )
+            }
+            Self::Twin { path, of } => format!("ln {} {}", quoted(of), quoted(path)),
+            Self::Rename { path, name } => {
+                format!(
+                    "mv -T {} {}/$'{}'",
+                    quoted(path),
+                    quoted(folder(path)),
+                    octal(name)
                 )
             }
             Self::Remove { path } => format!("rm -r {}", quoted(path)),
@@ -119,10 +141,18 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// Writes bytes as a shell and its `printf` read them.
+fn octal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("\\{byte:03o}")).collect()
+}
+
 /// Makes the folders above a path.
 fn above(path: &str) -> String {
-    let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
-    format!("mkdir -p {}", quoted(folder))
+    format!("mkdir -p {}", quoted(folder(path)))
+}
+
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("/", |(folder, _)| folder)
 }
 
 /// Returns the text of a result, without what a shell adds.

@@ -10,7 +10,7 @@ use tokio_util::io::StreamReader;
 use super::{Deed, Fixture, deed, in_time, look, refused};
 use crate::{
     Hand, Keep, Recipe,
-    files::{Published, Reader, Upload},
+    files::{Published, Reader, Upload, escaped},
 };
 
 /// Where uploads stand inside.
@@ -28,6 +28,15 @@ const STRANGE: [&str; 7] = [
     "line\nbreak",
     "quote'\"`$(x)\\",
     "\u{e4}\u{1f980}",
+];
+
+/// Names of outputs that are no text, or not such a one as can be shown.
+const BYTES: [&[u8]; 5] = [
+    b"\xff\xfe",
+    b"caf\xe9 \xc3.txt",
+    b"tab\tand\x1b[31mmore\x7f",
+    b"%FF",
+    &[0xfd; 255],
 ];
 
 /// What is no path below a folder.
@@ -51,6 +60,8 @@ where
     what_is_shown_is_not_written_inside(&factory().await).await;
     a_successor_shows_what_its_predecessor_did(&factory().await).await;
     outputs_are_listed_and_read(&factory().await).await;
+    an_output_of_any_name_is_listed_as_text(&factory().await).await;
+    every_name_of_an_output_is_listed(&factory().await).await;
     an_output_that_changed_has_another_version(&factory().await).await;
     outputs_outlive_the_hand(&factory().await).await;
 }
@@ -225,10 +236,15 @@ async fn what_is_shown_is_not_written_inside(fixture: &Fixture) {
         write("new"),
         write("d/new"),
         link,
+        Deed::Twin {
+            path: format!("{OUTPUTS}/a"),
+            of: path.clone(),
+        },
         Deed::Remove { path },
     ] {
         refused(fixture, &hand, &tried).await;
     }
+    assert_eq!(outputs(fixture, hand.incarnation()).await, []);
     assert_eq!(shown(fixture, &hand, "d/a").await, Deed::file(0o444, b"a"));
     assert_eq!(shown(fixture, &hand, "link").await, "absent");
 }
@@ -274,7 +290,7 @@ async fn output(fixture: &Fixture, hand: IncarnationId, path: &str) -> Vec<u8> {
     bytes
 }
 
-/// Regular files alone, under any name.
+/// Regular files alone.
 async fn outputs_are_listed_and_read(fixture: &Fixture) {
     let (node, hand) = (&fixture.provisioner, fixture.hand().await);
     let one = hand.incarnation();
@@ -299,25 +315,66 @@ async fn outputs_are_listed_and_read(fixture: &Fixture) {
         deed(fixture, &hand, &Deed::Link { path, target }).await;
     }
     let mut wanted = STRANGE
-        .map(|path| (path, path.as_bytes().to_vec()))
+        .map(|path| (escaped(path.as_bytes()), path.as_bytes().to_vec()))
         .to_vec();
-    wanted.extend([("empty", Vec::new()), ("large", Deed::lines(300_000))]);
-    wanted.sort_by_key(|(path, _)| *path);
-    let listed = outputs(fixture, one).await;
+    wanted.push(("empty".to_owned(), Vec::new()));
+    wanted.push(("large".to_owned(), Deed::lines(300_000)));
+    are_published(fixture, one, wanted).await;
+    for path in ["link", "dir/secret", "deep", "none", "empty/x", "%65mpty"] {
+        let kind = node.output(one, path).await.err().map(|error| error.kind());
+        assert_eq!(kind, Some(io::ErrorKind::NotFound), "{path}");
+    }
+}
+
+/// These files are there, of these bytes, and no others.
+async fn are_published(fixture: &Fixture, hand: IncarnationId, mut wanted: Vec<(String, Vec<u8>)>) {
+    wanted.sort();
+    let listed = outputs(fixture, hand).await;
     let found = listed
         .iter()
         .map(|output| (output.path.as_str(), output.bytes));
     let sizes = wanted
         .iter()
-        .map(|(path, bytes)| (*path, bytes.len() as u64));
+        .map(|(path, bytes)| (path.as_str(), bytes.len() as u64));
     assert_eq!(found.collect::<Vec<_>>(), sizes.collect::<Vec<_>>());
     for (path, bytes) in wanted {
-        assert!(output(fixture, one, path).await == bytes, "{path:?}");
+        assert!(output(fixture, hand, &path).await == bytes, "{path:?}");
     }
-    for path in ["link", "dir/secret", "deep", "none", "empty/x"] {
-        let opened = node.output(one, path).await;
-        assert!(opened.is_err(), "{path} was opened");
+}
+
+/// What is no text inside has a path that is, of its own.
+async fn an_output_of_any_name_is_listed_as_text(fixture: &Fixture) {
+    let hand = fixture.hand().await;
+    let mut wanted = Vec::new();
+    for name in BYTES {
+        publish(fixture, &hand, "d/new", name).await;
+        let path = format!("{OUTPUTS}/d/new");
+        let name = name.to_owned();
+        let text = format!("d/{}", escaped(&name));
+        wanted.push((text, name.clone()));
+        deed(fixture, &hand, &Deed::Rename { path, name }).await;
     }
+    are_published(fixture, hand.incarnation(), wanted).await;
+}
+
+/// A file is an output under each name that it has there.
+async fn every_name_of_an_output_is_listed(fixture: &Fixture) {
+    let hand = fixture.hand().await;
+    publish(fixture, &hand, "a", b"one").await;
+    let elsewhere = "/workspace/elsewhere".to_owned();
+    let write = Deed::Write {
+        path: elsewhere.clone(),
+        bytes: b"two".to_vec(),
+        mode: 0o644,
+    };
+    deed(fixture, &hand, &write).await;
+    for (name, of) in [("b", format!("{OUTPUTS}/a")), ("c", elsewhere)] {
+        let path = format!("{OUTPUTS}/{name}");
+        deed(fixture, &hand, &Deed::Twin { path, of }).await;
+    }
+    let wanted = [("a", "one"), ("b", "one"), ("c", "two")];
+    let wanted = wanted.map(|(name, bytes)| (name.to_owned(), bytes.as_bytes().to_vec()));
+    are_published(fixture, hand.incarnation(), wanted.into()).await;
 }
 
 /// A version is the same as long as the file is, and never again.

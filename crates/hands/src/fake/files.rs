@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt as _;
 
 use crate::{
     conformance::Deed,
-    files::{Published, Reader, Sum, Upload, is_plain},
+    files::{Published, Reader, Sum, Upload, escaped, is_below, is_plain},
 };
 
 /// Where uploads stand inside.
@@ -24,6 +24,7 @@ const BETWEEN: u8 = 0;
 pub(super) struct Layer {
     /// A line for each call that ran in it, or in one that it took over.
     pub(super) calls: String,
+    /// By path, escaped: names are of any bytes.
     nodes: BTreeMap<String, Node>,
     /// Numbers changes.
     changes: u64,
@@ -92,13 +93,26 @@ pub(super) async fn read(upload: &Upload, mut content: Reader) -> io::Result<Vec
     }
 }
 
+/// Refuses what is no path below a folder, of names that may be escaped.
+pub(super) fn below(path: &str) -> io::Result<()> {
+    accept(is_below(path))
+}
+
 /// Refuses what is no path below a folder.
 pub(super) fn plain(path: &str) -> io::Result<()> {
-    if is_plain(path) {
+    accept(is_plain(path))
+}
+
+fn accept(good: bool) -> io::Result<()> {
+    if good {
         Ok(())
     } else {
         Err(io::ErrorKind::InvalidInput.into())
     }
+}
+
+fn missing(path: &str) -> CallResult {
+    CallResult::error(Outcome::Done, format!("{path}: no such file"))
 }
 
 impl Layer {
@@ -109,6 +123,8 @@ impl Layer {
             | Deed::Lines { path, .. }
             | Deed::Hole { path, .. }
             | Deed::Link { path, .. }
+            | Deed::Twin { path, .. }
+            | Deed::Rename { path, .. }
             | Deed::Remove { path }
             | Deed::Look { path } => path.clone(),
         };
@@ -123,12 +139,14 @@ impl Layer {
                 | Deed::Lines { .. }
                 | Deed::Hole { .. }
                 | Deed::Link { .. }
+                | Deed::Twin { .. }
+                | Deed::Rename { .. }
                 | Deed::Remove { .. } => {
                     CallResult::error(Outcome::Done, format!("{at}: read-only file system"))
                 }
             };
         }
-        self.alter(at, deed)
+        self.alter(escaped(at.as_bytes()), deed)
     }
 
     /// Does it in the workspace.
@@ -145,12 +163,24 @@ impl Layer {
             Deed::Link { target, .. } => {
                 self.nodes.insert(at, Node::Link(target));
             }
+            Deed::Twin { of, .. } => match self.nodes.get(&escaped(of.as_bytes())).cloned() {
+                Some(node) => drop(self.nodes.insert(at, node)),
+                None => return missing(&of),
+            },
+            Deed::Rename { name, .. } => {
+                let folder = at.rsplit_once('/').map_or("", |(folder, _)| folder);
+                let new = format!("{folder}/{}", escaped(&name));
+                match self.nodes.remove(&at) {
+                    Some(node) => drop(self.nodes.insert(new, node)),
+                    None => return missing(&at),
+                }
+            }
             Deed::Remove { .. } => {
                 let (before, below) = (self.nodes.len(), format!("{at}/"));
                 self.nodes
                     .retain(|path, _| *path != at && !path.starts_with(&below));
                 if self.nodes.len() == before {
-                    return CallResult::error(Outcome::Done, format!("{at}: no such file"));
+                    return missing(&at);
                 }
             }
             Deed::Look { .. } => return CallResult::text(self.look(&at)),

@@ -169,7 +169,7 @@ impl Provisioner for Fakes {
 
     async fn output(&self, incarnation: IncarnationId, path: &str) -> io::Result<Reader> {
         self.able(|abilities| abilities.files)?;
-        files::plain(path)?;
+        files::below(path)?;
         self.layer(incarnation, |layer| layer.output(path))
     }
 

@@ -1,8 +1,13 @@
 //! What a sandbox leaves below `/mnt/session/outputs`, read from its layer from outside.
 //!
-//! The agent owns that folder, so nothing in it is trusted: paths are walked by descriptor, links
-//! are never followed, and only regular files that no other name shares count. A name that is no
-//! UTF-8 is passed over, because no path of the API could name it.
+//! The agent owns that folder, so nothing in it is trusted: paths are walked by descriptor, symbolic
+//! links are never followed, and only regular files of the commands' user count.
+//!
+//! A file may have several names. A second name is made inside one mount only: what is mounted beside
+//! the layer, as uploads and the host's programs are, cannot get one in it, and a file from below the
+//! layer is copied up into it first. So every name here is one of a file of this layer. Where the
+//! kernel lets a user link files that it may not read, it could name one of PID 1's or of the image
+//! so; its owner tells.
 
 use std::{
     collections::HashMap,
@@ -25,7 +30,7 @@ use rustix::{
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{Folder, uploads::blocking};
-use crate::files::{Published, Reader, is_plain};
+use crate::files::{Published, Reader, escaped, is_below, unescaped};
 
 /// Where outputs stand in a layer.
 const FOLDER: &str = "mnt/session/outputs";
@@ -39,7 +44,7 @@ const NAMES: usize = 20_000;
 /// Folders in folders.
 const DEPTH: usize = 32;
 
-/// Bytes of a path.
+/// Bytes of a path as text.
 const PATH: usize = 1_024;
 
 /// Layers of incarnations that do not run, for as long as somebody reads them.
@@ -104,8 +109,9 @@ pub(super) async fn read(layer: Arc<Layer>, path: String) -> io::Result<Reader> 
 }
 
 /// A walk on its way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Walk {
+    owner: u32,
     found: Vec<Published>,
     seen: usize,
     passed: usize,
@@ -113,10 +119,16 @@ struct Walk {
 
 /// Lists the files, by path.
 pub(super) fn list(layer: &Path) -> io::Result<Vec<Published>> {
-    let Some(folder) = absent_is_none(open_at(&root(layer)?, FOLDER, OFlags::DIRECTORY))? else {
+    let folder = open_at(&root(layer)?, FOLDER, OFlags::DIRECTORY);
+    let Some(folder) = absent_is_none(folder)? else {
         return Ok(Vec::new());
     };
-    let mut walk = Walk::default();
+    let mut walk = Walk {
+        owner: rustix::fs::fstat(&folder)?.st_uid,
+        found: Vec::new(),
+        seen: 0,
+        passed: 0,
+    };
     walk.folder(&folder, "", 0)?;
     let Walk {
         mut found, passed, ..
@@ -133,19 +145,24 @@ pub(super) fn list(layer: &Path) -> io::Result<Vec<Published>> {
     Ok(found)
 }
 
-/// Opens one of them.
+/// Opens one of them; whatever else is there is not found.
 pub(super) fn open(layer: &Path, path: &str) -> io::Result<File> {
-    if !is_plain(path) {
+    if !is_below(path) {
         let words = format!("`{}` is no path of an output", path.escape_debug());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
     }
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    let path = unescaped(path).ok_or_else(missing)?;
+    let folder = open_at(&root(layer)?, FOLDER, OFlags::DIRECTORY);
+    let folder = absent_is_none(folder)?.ok_or_else(missing)?;
     // A pipe must not keep us waiting for its other end.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = File::from(open_at(&root(layer)?, format!("{FOLDER}/{path}"), flags)?);
-    if !is_own_file(&rustix::fs::fstat(&file)?) {
-        return Err(io::ErrorKind::NotFound.into());
+    let file = absent_is_none(open_at(&folder, path, flags))?.ok_or_else(missing)?;
+    let owner = rustix::fs::fstat(&folder)?.st_uid;
+    if !is_file_of(owner, &rustix::fs::fstat(&file)?) {
+        return Err(missing());
     }
-    Ok(file)
+    Ok(file.into())
 }
 
 fn root(layer: &Path) -> io::Result<OwnedFd> {
@@ -160,11 +177,19 @@ fn open_at(at: impl AsFd, path: impl rustix::path::Arg, flags: OFlags) -> io::Re
     Ok(openat2(at, path, flags, Mode::empty(), within)?)
 }
 
-/// Takes what is not there, or is no folder any more, for nothing.
+/// Takes what is not there, or is no file or folder, for nothing.
 fn absent_is_none(opened: io::Result<OwnedFd>) -> io::Result<Option<OwnedFd>> {
     let absent = |error: &io::Error| {
         let errno = Errno::from_io_error(error);
-        matches!(errno, Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
+        // The third is a link on the way, the fourth a socket.
+        let known = [
+            Errno::NOENT,
+            Errno::NOTDIR,
+            Errno::LOOP,
+            Errno::NXIO,
+            Errno::NAMETOOLONG,
+        ];
+        errno.is_some_and(|errno| known.contains(&errno))
     };
     match opened {
         Ok(folder) => Ok(Some(folder)),
@@ -173,8 +198,10 @@ fn absent_is_none(opened: io::Result<OwnedFd>) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-fn is_own_file(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1
+/// Tells whether it is a regular file of whom the folder of outputs belongs to: the commands' user,
+/// who may not give a file away.
+fn is_file_of(owner: u32, stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_uid == owner
 }
 
 impl Walk {
@@ -199,7 +226,7 @@ impl Walk {
 
     /// Looks at one name; `None` if it is passed over.
     fn entry(&mut self, at: &OwnedFd, name: &CStr, prefix: &str, depth: usize) -> Option<()> {
-        let path = format!("{prefix}{}", name.to_str().ok()?);
+        let path = format!("{prefix}{}", escaped(name.to_bytes()));
         let stat = statat(at, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             if depth >= DEPTH {
@@ -208,7 +235,7 @@ impl Walk {
             let folder = open_at(at, name, OFlags::DIRECTORY | OFlags::NOFOLLOW).ok()?;
             return self.folder(&folder, &format!("{path}/"), depth + 1).ok();
         }
-        if !is_own_file(&stat) || path.len() > PATH {
+        if !is_file_of(self.owner, &stat) || path.len() > PATH {
             return None;
         }
         self.found.push(Published {
@@ -246,40 +273,93 @@ mod tests {
         listed.map(|published| published.path).collect()
     }
 
+    fn content(layer: &Path, path: &str) -> String {
+        let mut text = String::new();
+        let mut file = open(layer, path).unwrap();
+        io::Read::read_to_string(&mut file, &mut text).unwrap();
+        text
+    }
+
     #[test]
     fn regular_files_alone_are_listed_and_opened() {
         let (root, outputs) = layer();
         fs::write(root.path().join("secret"), "s").unwrap();
         fs::create_dir_all(outputs.join("sub/deeper")).unwrap();
-        for name in ["a", "sub/deeper/b", "-rf", "new\nline", "\u{1f980} '\"$(x)"] {
+        for name in ["a", "sub/deeper/b", "-rf", "\u{1f980} '\"$(x)"] {
             fs::write(outputs.join(name), name).unwrap();
         }
-        fs::write(outputs.join(OsStr::from_bytes(b"\xff\xfe")), "x").unwrap();
         symlink("../../../secret", outputs.join("link")).unwrap();
         symlink("/etc", outputs.join("etc")).unwrap();
-        fs::hard_link(root.path().join("secret"), outputs.join("hard")).unwrap();
         rustix::fs::mknodat(CWD, outputs.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(outputs.join("socket")).unwrap();
         assert_eq!(
             paths(root.path()),
-            ["-rf", "a", "new\nline", "sub/deeper/b", "\u{1f980} '\"$(x)"]
+            ["-rf", "a", "sub/deeper/b", "\u{1f980} '\"$(x)"]
         );
-        let mut text = String::new();
-        io::Read::read_to_string(&mut open(root.path(), "sub/deeper/b").unwrap(), &mut text)
-            .unwrap();
-        assert_eq!(text, "sub/deeper/b");
+        assert_eq!(content(root.path(), "sub/deeper/b"), "sub/deeper/b");
+        for path in ["../secret", "", "/a", "sub/", "a/../a", "a\0"] {
+            let kind = open(root.path(), path).unwrap_err().kind();
+            assert_eq!(kind, io::ErrorKind::InvalidInput, "{path}");
+        }
+        let long = "x".repeat(256);
         for path in [
             "link",
             "etc/passwd",
-            "hard",
             "pipe",
+            "socket",
             "sub",
-            "../secret",
-            "",
-            "/a",
             "none",
+            "a/b",
+            "%61",
+            "%2E%2E/a",
+            &long,
+            &"x/".repeat(3_000).as_str()[..5_999],
         ] {
-            assert!(open(root.path(), path).is_err(), "{path}");
+            let kind = open(root.path(), path).unwrap_err().kind();
+            assert_eq!(kind, io::ErrorKind::NotFound, "{path}");
         }
+    }
+
+    #[test]
+    fn a_name_of_any_bytes_is_listed_as_text() {
+        let (root, outputs) = layer();
+        let whole = "\u{fd}".repeat(127) + "x";
+        let names: [(&[u8], &str); 6] = [
+            (b"\xff\xfe", "%FF%FE"),
+            (b"new\nline", "new%0Aline"),
+            (b"%2E%2E", "%252E%252E"),
+            (b"100%", "100%"),
+            (&[0xe9; 255], &"%E9".repeat(255)),
+            (whole.as_bytes(), &whole),
+        ];
+        for (name, text) in names {
+            fs::write(outputs.join(OsStr::from_bytes(name)), text).unwrap();
+        }
+        let mut listed = names.map(|(_, text)| text.to_owned());
+        listed.sort();
+        assert_eq!(paths(root.path()), listed);
+        for text in listed {
+            assert_eq!(content(root.path(), &text), text);
+        }
+    }
+
+    #[test]
+    fn every_name_of_a_file_counts_and_files_of_others_do_not() {
+        let (root, outputs) = layer();
+        fs::write(outputs.join("a"), "1").unwrap();
+        fs::hard_link(outputs.join("a"), outputs.join("b")).unwrap();
+        let other = root.path().join("other");
+        fs::write(&other, "2").unwrap();
+        fs::hard_link(&other, outputs.join("c")).unwrap();
+        assert_eq!(paths(root.path()), ["a", "b", "c"]);
+        assert_eq!(content(root.path(), "c"), "2");
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        std::os::unix::fs::chown(&other, Some(7), None).unwrap();
+        assert_eq!(paths(root.path()), ["a", "b"]);
+        let kind = open(root.path(), "c").unwrap_err().kind();
+        assert_eq!(kind, io::ErrorKind::NotFound);
     }
 
     #[test]

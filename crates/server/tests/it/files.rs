@@ -4,6 +4,7 @@ use std::{fs, path::Path};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
+use outlast_hands::files::escaped;
 use outlast_server::client::Client;
 use serde_json::{Value, json};
 
@@ -29,25 +30,25 @@ const TRIES: &str = "cd /mnt/session/uploads/in && find . -type f -printf x | wc
 const COPY: &str = "cp -r /mnt/session/uploads/. /mnt/session/outputs/ && chmod -R u+w /mnt/session/outputs \
         && ln -s /etc/passwd /mnt/session/outputs/link && mkfifo /mnt/session/outputs/pipe && echo done";
 
-fn id(object: &Value) -> &str {
+pub(crate) fn id(object: &Value) -> &str {
     object["id"].as_str().unwrap()
 }
 
 /// Writes a file here and uploads it.
-async fn upload(client: &Client, dir: &Path, name: &str, content: &[u8]) -> Value {
+pub(crate) async fn upload(client: &Client, dir: &Path, name: &str, content: &[u8]) -> Value {
     let path = dir.join(name);
     fs::write(&path, content).unwrap();
     client.upload(&path, None).await.unwrap()
 }
 
-async fn mount(client: &Client, session: &str, file: &Value, path: &str) -> Value {
+pub(crate) async fn mount(client: &Client, session: &str, file: &Value, path: &str) -> Value {
     let body = json!({"type": "file", "file_id": id(file), "mount_path": path});
     let path = format!("/v1/sessions/{session}/resources");
     client.post(&path, &body).await.unwrap()
 }
 
 /// Lists the outputs of a session by name.
-async fn outputs(client: &Client, session: &str) -> Vec<(String, Value)> {
+pub(crate) async fn outputs(client: &Client, session: &str) -> Vec<(String, Value)> {
     let query = [("scope_id", session), ("limit", "1000")];
     let files = client.list("/v1/files", &query, 1_000).await.unwrap();
     let made = files
@@ -59,7 +60,7 @@ async fn outputs(client: &Client, session: &str) -> Vec<(String, Value)> {
     files
 }
 
-async fn content(client: &Client, file: &Value) -> Vec<u8> {
+pub(crate) async fn content(client: &Client, file: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     client.download(id(file), &mut bytes).await.unwrap();
     bytes
@@ -87,7 +88,7 @@ async fn files_go_in_read_only_and_come_out_as_they_were() {
         .await;
         assert_eq!(file["size_bytes"], bytes.len());
         mount(client, &session, &file, &format!("/in/{name}")).await;
-        sent.push((format!("in/{name}"), bytes));
+        sent.push((escaped(format!("in/{name}").as_bytes()), bytes));
     }
     sent.sort();
     let steps = json!([bash(TRIES), bash(COPY), {"text": "{{results}}"}]);
