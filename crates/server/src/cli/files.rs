@@ -1,6 +1,7 @@
 //! `outlast files`: what goes into sessions and comes out of them.
 
 mod save;
+mod target;
 
 use std::{os::fd::AsFd as _, path::PathBuf};
 
@@ -24,7 +25,8 @@ use crate::{
     client::{Client, Error},
 };
 
-pub(super) use save::{Target, save_all};
+pub(super) use save::save_all;
+use target::{Saved, Target, Unsaved};
 
 /// Characters of a name in a table.
 const NAME: usize = 80;
@@ -195,8 +197,9 @@ impl Download {
             }
         };
         console.wait(&format!("downloading {id}"));
-        let target = Target::new(path, self.force)?;
-        let saved = target.save(client, &id).await;
+        let mut saved = Saved::default();
+        let target = Target::new(self.id, path, self.force, &saved)?;
+        let saved = target.save(client, &mut saved).await;
         console.quiet();
         console.line(&saved.map_err(explained_all)?.display().to_string())?;
         Ok(Exit::Done)
@@ -215,9 +218,9 @@ pub(super) fn explained(error: Error) -> Failure {
     }
 }
 
-fn explained_all(failure: save::Unsaved) -> Failure {
+fn explained_all(failure: Unsaved) -> Failure {
     match failure {
-        save::Unsaved::Client(error) => explained(error),
-        save::Unsaved::Here(failure) => failure,
+        Unsaved::Client(error) => explained(error),
+        Unsaved::Here(failure) => failure,
     }
 }

@@ -19,6 +19,7 @@ mod killed;
 mod ledger;
 mod lost_machine;
 mod many;
+mod names;
 mod on_postgres;
 mod packages;
 mod readers;

@@ -1,111 +1,28 @@
-//! Downloads to files here: whole or not at all, over nothing that is there, and never outside of
-//! the folder that was named.
+//! Everything that agents of a session made, in a folder here and never outside of it.
 
 use std::{
     io,
     path::{Component, Path, PathBuf},
 };
 
-use outlast_protocol::id::SessionId;
+use outlast_protocol::id::{FileId, SessionId};
 use serde_json::Value;
-use tokio::{fs, io::AsyncWriteExt as _};
+use tokio::fs;
 
-use super::text;
+use super::{
+    target::{Saved, Target},
+    text,
+};
 use crate::{
     cli::{
         console::{Console, Tone},
         failure::{Exit, Failure},
     },
-    client::{Client, Error},
+    client::Client,
 };
 
 /// Files of one session that are looked at.
 const MOST: usize = 100_000;
-
-/// Why a file was not saved.
-#[derive(Debug)]
-pub(crate) enum Unsaved {
-    /// The server did not give it.
-    Client(Error),
-    /// It cannot be written here.
-    Here(Failure),
-}
-
-impl From<io::Error> for Unsaved {
-    fn from(error: io::Error) -> Self {
-        Self::Here(error.into())
-    }
-}
-
-impl From<Unsaved> for Failure {
-    fn from(unsaved: Unsaved) -> Self {
-        match unsaved {
-            Unsaved::Client(error) => error.into(),
-            Unsaved::Here(failure) => failure,
-        }
-    }
-}
-
-/// Where a download goes.
-#[derive(Debug)]
-pub(crate) struct Target {
-    path: PathBuf,
-    /// Written first, beside it.
-    part: PathBuf,
-    force: bool,
-}
-
-impl Target {
-    /// Names a file that is not there, unless it may be written over.
-    pub(crate) fn new(path: PathBuf, force: bool) -> Result<Self, Failure> {
-        if !force && path.symlink_metadata().is_ok() {
-            let words = format!("`{}` is there already", path.display());
-            return Err(Failure::say(Exit::Failed, words).hint("--force writes over it"));
-        }
-        let mut part = path.clone().into_os_string();
-        part.push(".part");
-        Ok(Self {
-            path,
-            part: part.into(),
-            force,
-        })
-    }
-
-    /// Downloads a file to it; returns its path.
-    pub(crate) async fn save(self, client: &Client, id: &str) -> Result<PathBuf, Unsaved> {
-        let written = self.write(client, id).await;
-        if written.is_err() {
-            drop(fs::remove_file(&self.part).await);
-        }
-        written?;
-        Ok(self.path)
-    }
-
-    async fn write(&self, client: &Client, id: &str) -> Result<(), Unsaved> {
-        let mut options = fs::OpenOptions::new();
-        // Never through a link that somebody put there.
-        drop(fs::remove_file(&self.part).await);
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .open(&self.part)
-            .await?;
-        client
-            .download(id, &mut file)
-            .await
-            .map_err(Unsaved::Client)?;
-        file.flush().await?;
-        file.sync_all().await?;
-        if self.force {
-            fs::rename(&self.part, &self.path).await?;
-        } else {
-            // Fails where something came to be there meanwhile.
-            fs::hard_link(&self.part, &self.path).await?;
-            fs::remove_file(&self.part).await?;
-        }
-        Ok(())
-    }
-}
 
 /// Reads a name of the server as a path that stays below where it is put.
 pub(crate) fn relative(name: &str) -> Option<PathBuf> {
@@ -115,17 +32,21 @@ pub(crate) fn relative(name: &str) -> Option<PathBuf> {
     (whole && path.components().all(plain)).then(|| path.to_owned())
 }
 
-/// Refuses folders on the way that are links: an earlier file of the same download may be none,
-/// but what stands here may be.
-fn is_real(dir: &Path, inside: &Path) -> bool {
+/// Says what is in the way of a file: a folder on the way must be none but a folder, since a link
+/// may lead out. An earlier file of the same download is no link, but what stands here may be one.
+fn obstacle(dir: &Path, inside: &Path) -> Option<String> {
     let mut at = dir.to_owned();
     let parents = inside.parent().into_iter().flat_map(Path::components);
-    parents.into_iter().all(|part| {
+    parents.into_iter().find_map(|part| {
         at.push(part);
-        match at.symlink_metadata() {
-            Ok(found) => found.is_dir(),
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        }
+        let words = match at.symlink_metadata() {
+            Ok(found) if found.is_dir() => return None,
+            Ok(found) if found.is_symlink() => "is a link, which is not followed".to_owned(),
+            Ok(_) => "is there and is no folder".to_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => error.to_string(),
+        };
+        Some(format!("`{}` {words}", at.display()))
     })
 }
 
@@ -140,49 +61,52 @@ pub(crate) async fn save_all(
     let query = [("limit", "1000"), ("scope_id", scope.as_str())];
     let files = client.list("/v1/files", &query, MOST).await?;
     let made = |file: &&Value| file.get("downloadable") == Some(&Value::Bool(true));
-    let (mut saved, mut failed) = (0_usize, 0_usize);
+    let (mut saved, mut count, mut failed) = (Saved::default(), 0_usize, 0_usize);
     for file in files.iter().filter(made) {
-        let name = text(file, "/filename");
-        let inside = relative(name).filter(|inside| is_real(dir, inside));
-        let Some(inside) = inside else {
-            console.note(
-                Tone::Wrong,
-                &format!("skipped `{name}`: no path below a folder"),
-            )?;
-            failed += 1;
-            continue;
-        };
-        let path = dir.join(&inside);
-        match one(&path, force, client, text(file, "/id")).await {
+        match one(file, (dir, force), client, &mut saved).await {
             Ok(path) => {
                 console.line(&path.display().to_string())?;
-                saved += 1;
+                count += 1;
             }
             Err(failure) => {
-                console.note(
-                    Tone::Wrong,
-                    &format!("skipped `{name}`: {:#}", failure.error),
-                )?;
+                let (name, id) = (text(file, "/filename"), text(file, "/id"));
+                let words = format!("skipped `{name}` ({id}): {:#}", failure.error);
+                console.note(Tone::Wrong, &words)?;
                 failed += 1;
             }
         }
     }
     if failed > 0 {
-        let words = format!("{failed} of {} files were not saved", failed + saved);
-        return Err(Failure::say(Exit::Failed, words));
+        let words = format!("{failed} of {} files were not saved", failed + count);
+        let hint = "`outlast files download ID --output FILE` saves one under another name";
+        return Err(Failure::say(Exit::Failed, words).hint(hint));
     }
-    if saved == 0 {
+    if count == 0 {
         console.note(Tone::Dim, "the session has no files to download")?;
     }
     Ok(Exit::Done)
 }
 
-async fn one(path: &Path, force: bool, client: &Client, id: &str) -> Result<PathBuf, Failure> {
-    let target = Target::new(path.to_owned(), force)?;
+async fn one(
+    file: &Value,
+    (dir, force): (&Path, bool),
+    client: &Client,
+    saved: &mut Saved,
+) -> Result<PathBuf, Failure> {
+    let refused = |words| Failure::say(Exit::Failed, words);
+    let id = FileId::parse(text(file, "/id"));
+    let id = id.ok_or_else(|| refused("its id is no id of a file".to_owned()))?;
+    let inside = relative(text(file, "/filename"));
+    let inside = inside.ok_or_else(|| refused("no path below a folder".to_owned()))?;
+    if let Some(words) = obstacle(dir, &inside) {
+        return Err(refused(words));
+    }
+    let path = dir.join(inside);
+    let target = Target::new(id, path.clone(), force, saved)?;
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).await?;
     }
-    Ok(target.save(client, id).await?)
+    Ok(target.save(client, saved).await?)
 }
 
 #[cfg(test)]
@@ -191,7 +115,7 @@ mod tests {
 
     #[test]
     fn names_stay_below_their_folder() {
-        for good in ["a", "a/b c", "-rf", "\u{1f980}\n"] {
+        for good in ["a", "a/b c", "-rf", "\u{1f980}\n", "%2E%2E/a", "..."] {
             assert_eq!(relative(good), Some(PathBuf::from(good)));
         }
         for bad in ["", "/etc/passwd", "..", "../a", "a/../../b", "a/", "."] {
@@ -200,17 +124,23 @@ mod tests {
     }
 
     #[test]
-    fn a_link_on_the_way_is_not_followed() {
+    fn what_is_in_the_way_is_told() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("real")).unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
         std::os::unix::fs::symlink("/tmp", dir.path().join("link")).unwrap();
-        for (inside, good) in [
-            ("a", true),
-            ("real/a", true),
-            ("new/sub/a", true),
-            ("link/a", false),
+        for (inside, words) in [
+            ("a", None),
+            ("real/a", None),
+            ("new/sub/a", None),
+            ("link/a", Some("link` is a link")),
+            ("file/a", Some("file` is there and is no folder")),
+            ("file/a/b", Some("file` is there and is no folder")),
         ] {
-            assert_eq!(is_real(dir.path(), Path::new(inside)), good, "{inside}");
+            let told = obstacle(dir.path(), Path::new(inside));
+            assert_eq!(told.is_some(), words.is_some(), "{inside}");
+            let told = told.unwrap_or_default();
+            assert!(told.contains(words.unwrap_or_default()), "{told}");
         }
     }
 }
