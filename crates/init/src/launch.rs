@@ -3,7 +3,9 @@
 //! Init starts itself again for this, since between fork and execution a process with locks and
 //! buffers may do next to nothing.
 
-use std::{env::Args, iter::Skip, os::unix::process::CommandExt as _, process::ExitCode};
+use std::{
+    env::Args, io::Write as _, iter::Skip, os::unix::process::CommandExt as _, process::ExitCode,
+};
 
 use rustix::{
     io,
@@ -68,13 +70,13 @@ pub fn run(mut args: Skip<Args>) -> ExitCode {
         return ExitCode::FAILURE;
     }
     let name = program.rsplit('/').next().unwrap_or(&program).to_owned();
-    // Returns only if the program cannot be executed.
-    drop(
-        std::process::Command::new(program)
-            .arg0(name)
-            .args(args)
-            .exec(),
-    );
+    // Returns only if the program cannot be executed, which is told where it would have spoken.
+    let error = std::process::Command::new(&program)
+        .arg0(name)
+        .args(args)
+        .exec();
+    let words = format!("{program} cannot be executed: {error}\n");
+    drop(std::io::stderr().write_all(words.as_bytes()));
     ExitCode::FAILURE
 }
 

@@ -100,8 +100,13 @@ impl Archive {
     /// Looks at a file or folder; what has to be unpacked for that is put into `scratch`.
     pub(super) fn open(path: &Path, scratch: &Path) -> io::Result<Self> {
         if path.is_dir() {
-            let source = Source::Folder(path.to_owned());
-            return Self::layout(source);
+            if !path.join("index.json").is_file() {
+                return Err(bad(
+                    "a folder must be an OCI layout, with an `index.json`; pack a root file system \
+                     with `tar`",
+                ));
+            }
+            return Self::layout(Source::Folder(path.to_owned()));
         }
         let mut file = File::open(path)?;
         let outer = digest::of(BufReader::new(&file))?;

@@ -3,7 +3,7 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::{self, File},
-    io::{self, Read},
+    io::{self, Read, Seek as _, SeekFrom, Write as _},
     os::{
         fd::{AsRawFd as _, OwnedFd},
         unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
@@ -31,6 +31,9 @@ const MOST_ENTRIES: u64 = 4_000_000;
 
 /// Folders in folders.
 const DEEPEST: usize = 200;
+
+/// Bytes that are copied at once.
+const PIECE: usize = 64 * 1024;
 
 /// Begins the name of what takes a file of a lower layer away.
 const WHITEOUT: &[u8] = b".wh.";
@@ -72,7 +75,8 @@ impl Tree {
         let mut archive = Archive::new(layer.take(MOST_BYTES));
         for entry in archive.entries()? {
             let entry = entry?;
-            let Some((folder, name)) = split(&entry.path()?)? else {
+            let path = entry.path()?;
+            let Some((folder, name)) = split(&path).map_err(|error| of(&path, &error))? else {
                 continue;
             };
             let Some(gone) = name.as_bytes().strip_prefix(WHITEOUT) else {
@@ -99,10 +103,8 @@ impl Tree {
         for entry in archive.entries()? {
             let mut entry = entry?;
             let path = entry.path()?.into_owned();
-            self.one(&mut entry, &path).map_err(|error| {
-                let shown = path.to_string_lossy().escape_debug().to_string();
-                io::Error::new(error.kind(), format!("`{shown}`: {error}"))
-            })?;
+            let added = self.one(&mut entry, &path);
+            added.map_err(|error| of(&path, &error))?;
         }
         Ok(())
     }
@@ -116,6 +118,12 @@ impl Tree {
             return Ok(());
         }
         let kind = entry.header().entry_type();
+        // A file with holes in this form would come out as what describes it.
+        if has_described_holes(entry)? {
+            return Err(bad(
+                "its holes are described in the form of POSIX; pack it without `--sparse`",
+            ));
+        }
         let known = matches!(
             kind,
             EntryType::Regular
@@ -189,6 +197,11 @@ impl Tree {
         (mode, uid): (u32, u64),
     ) -> io::Result<()> {
         let seconds = entry.header().mtime().unwrap_or(0);
+        // Before anything of it is written: what is all hole costs its maker nothing.
+        self.bytes = self.bytes.saturating_add(entry.size());
+        if self.bytes > MOST_BYTES {
+            return Err(bad("the image is too large"));
+        }
         remove(parent, name)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let file = openat(
@@ -198,11 +211,7 @@ impl Tree {
             Mode::RUSR | Mode::WUSR,
         )?;
         let mut file = File::from(file);
-        let room = MOST_BYTES.saturating_sub(self.bytes);
-        self.bytes += io::copy(&mut entry.take(room + 1), &mut file)?;
-        if self.bytes > MOST_BYTES {
-            return Err(bad("the image is too large"));
-        }
+        copy(entry, &mut file)?;
         self.own(parent, name, uid)?;
         // After the owner, because a change of owner takes bits away; none is given that gains rights.
         file.set_permissions(fs::Permissions::from_mode(mode & 0o777))?;
@@ -256,6 +265,37 @@ impl Tree {
     }
 }
 
+/// Copies to an empty file, and leaves holes where pages of nothing are.
+fn copy(from: &mut impl Read, to: &mut File) -> io::Result<()> {
+    let (mut piece, mut length) = (vec![0; PIECE], 0);
+    loop {
+        let read = from.read(&mut piece)?;
+        if read == 0 {
+            return to.set_len(length);
+        }
+        let part = piece.get(..read).unwrap_or_default();
+        if read == PIECE && part.iter().all(|byte| *byte == 0) {
+            to.seek(SeekFrom::Current(i64::try_from(read).unwrap_or(0)))?;
+        } else {
+            to.write_all(part)?;
+        }
+        length += read as u64;
+    }
+}
+
+/// Tells whether an entry is the map of a file with holes and its data, in the form 0.1 or 1.0.
+fn has_described_holes<R: Read>(entry: &mut Entry<'_, R>) -> io::Result<bool> {
+    let Some(extensions) = entry.pax_extensions()? else {
+        return Ok(false);
+    };
+    for extension in extensions {
+        if extension?.key_bytes().starts_with(b"GNU.sparse.") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// How folders are opened.
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -276,6 +316,12 @@ fn remove(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
         }
         Ok(_) => Ok(rustix::fs::unlinkat(parent, name, AtFlags::empty())?),
     }
+}
+
+/// Says of which entry an error is.
+fn of(path: &Path, error: &io::Error) -> io::Error {
+    let shown = path.to_string_lossy().escape_debug().to_string();
+    io::Error::new(error.kind(), format!("`{shown}`: {error}"))
 }
 
 /// Reads where a link leads.

@@ -2,7 +2,7 @@
 
 mod live;
 
-use std::{collections::VecDeque, os::fd::AsFd as _, time::Duration};
+use std::{collections::VecDeque, io, os::fd::AsFd as _, time::Duration};
 
 use rustix::{
     event::{PollFd, PollFlags},
@@ -19,6 +19,10 @@ use live::{Live, Running};
 
 /// How long a command may run if the call does not say.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(120);
+
+/// What a model reads where there is no bash: a restart would not help.
+const NO_BASH: &str = "bash: there is no /bin/bash in this sandbox: the image that its environment \
+                       names brings none. The file tools work without it.";
 
 /// How long a shell may take to end once it was killed.
 const GRACE: Duration = Duration::from_millis(300);
@@ -245,6 +249,10 @@ impl Shell {
             Ok(live) => {
                 self.state = State::Alive(Box::new(live));
                 Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.state = State::Fresh;
+                Err(NO_BASH.to_owned())
             }
             Err(error) => {
                 self.state = State::Broken("it could not be started".to_owned());

@@ -15,6 +15,7 @@ mod doctor;
 mod files;
 mod first_session;
 mod hosts;
+mod images;
 mod killed;
 mod ledger;
 mod lost_machine;

@@ -43,10 +43,13 @@ const ENVIRONMENT: [(&str, &str); 8] = [
         "PATH",
         "/home/agent/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     ),
-    ("SHELL", "/bin/bash"),
+    ("SHELL", BASH),
     ("TERM", "dumb"),
     ("USER", "agent"),
 ];
+
+/// The shell.
+const BASH: &str = "/bin/bash";
 
 /// The status pipe gets a number that scripts do not use for their own files.
 const STATUS_FD: i32 = 200;
@@ -94,7 +97,14 @@ pub(super) struct Live {
 
 impl Live {
     /// Starts a shell in a session of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::NotFound`] if there is no bash, and what the system says.
     pub(super) fn start(terms: &Terms, pids: u32, output_bytes: usize) -> io::Result<Self> {
+        // Looked for here, because nobody hears more of a program that cannot be executed than that
+        // it has ended.
+        std::fs::metadata(BASH)?;
         let (commands_in, commands) = pipe::pair()?;
         let (output, output_in) = pipe::pair()?;
         let (status, status_in) = pipe::pair()?;
@@ -107,7 +117,7 @@ impl Live {
         let child = Command::new("/proc/self/exe")
             .arg(launch::COMMAND)
             .arg(serde_json::to_string(terms)?)
-            .args(["/bin/bash", "--noprofile", "--norc"])
+            .args([BASH, "--noprofile", "--norc"])
             .env_clear()
             .envs(ENVIRONMENT)
             .stdin(commands_in)
