@@ -28,11 +28,6 @@ use crate::{
     once::{Attempt, Sending},
 };
 
-/// How much of a body that is too large is read and thrown away before the answer.
-///
-/// A client that is still sending would otherwise see a broken connection and never the 413.
-const DRAINED: usize = limits::BODY_BYTES;
-
 /// How long a client may pause in the middle of a body.
 pub(crate) const PAUSE: Duration = Duration::from_secs(60);
 
@@ -195,16 +190,21 @@ impl FromRequest<Shared> for Submission {
     }
 }
 
+/// Returns how long a body says it is.
+pub(crate) fn announced(headers: &HeaderMap) -> Option<u64> {
+    let value = headers.get(header::CONTENT_LENGTH)?;
+    value.to_str().ok()?.parse().ok()
+}
+
 /// Reads a body up to the limit.
+///
+/// One that says it is longer is refused before anything of it is read: a client that waits for
+/// `100 Continue` never sends it. What others are still sending is the connection's to take.
 async fn collect(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
-    let announced = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok());
-    let announced = announced
-        .and_then(|text| text.parse::<usize>().ok())
-        .unwrap_or(0);
+    let size = announced(headers).map_or(Ok(0), usize::try_from);
+    let size = size.ok().filter(|size| *size <= limits::BODY_BYTES);
+    let mut whole = Vec::with_capacity(size.ok_or_else(too_large)?);
     let mut stream = body.into_data_stream();
-    let mut whole = Vec::with_capacity(announced.min(limits::BODY_BYTES));
     while let Some(chunk) = timeout(PAUSE, stream.next())
         .await
         .map_err(|_| too_slow())?
@@ -212,26 +212,11 @@ async fn collect(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
         let chunk =
             chunk.map_err(|_| Problem::invalid("the body broke off before its announced end"))?;
         if whole.len().saturating_add(chunk.len()) > limits::BODY_BYTES {
-            drain(stream, announced).await;
             return Err(too_large());
         }
         whole.extend_from_slice(&chunk);
     }
     Ok(whole.into())
-}
-
-/// Reads on for a while without keeping anything.
-async fn drain(mut stream: axum::body::BodyDataStream, announced: usize) {
-    if announced > limits::BODY_BYTES.saturating_add(DRAINED) {
-        return;
-    }
-    let mut read = 0_usize;
-    while let Ok(Some(Ok(chunk))) = timeout(PAUSE, stream.next()).await {
-        read = read.saturating_add(chunk.len());
-        if read > DRAINED {
-            return;
-        }
-    }
 }
 
 pub(crate) fn too_slow() -> Problem {

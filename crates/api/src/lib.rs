@@ -34,4 +34,5 @@ mod upload;
 pub use app::{Api, PING};
 pub use connection::Connection;
 pub use metric_definitions::describe;
+pub use observe::{Unread, unread};
 pub use router::{behind_key, router};

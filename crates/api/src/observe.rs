@@ -8,10 +8,10 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use futures::FutureExt as _;
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use outlast_kernel::Kernel;
-use outlast_protocol::{ErrorCode, id::RequestId};
-use tokio::time::Instant;
+use outlast_protocol::{ErrorCode, Problem, id::RequestId};
+use tokio::time::{Duration, Instant};
 use tracing::Instrument as _;
 
 use crate::{
@@ -20,6 +20,9 @@ use crate::{
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+
+/// What paths count as that no route matched.
+const UNMATCHED: &str = "unmatched";
 
 /// The id of the request at hand, for those who answer late: streams.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +38,7 @@ pub(crate) async fn observe(
     request.extensions_mut().insert(Id(id));
     let matched = request.extensions().get::<MatchedPath>();
     // Paths of clients are without number; those that no route matched count as one.
-    let route = matched.map_or("unmatched", MatchedPath::as_str).to_owned();
+    let route = matched.map_or(UNMATCHED, MatchedPath::as_str).to_owned();
     let method = word(request.method());
     let span = tracing::info_span!("request", request.id = %id, method, route);
     let started = Instant::now();
@@ -53,6 +56,44 @@ pub(crate) async fn observe(
         log(code, response.status().as_u16());
     }
     response
+}
+
+/// An answer to what came in place of a request.
+#[derive(Debug)]
+pub struct Unread {
+    /// What the answer carries beside what every answer does.
+    pub headers: [(HeaderName, HeaderValue); 2],
+    /// Its body.
+    pub body: String,
+}
+
+/// Answers what no handler saw, because it could not be read as a request, in the form of all others.
+pub fn unread(kernel: &Kernel, status: StatusCode) -> Unread {
+    let id = RequestId::mint(kernel.now(), kernel.entropy());
+    let _entered = tracing::info_span!("request", request.id = %id, route = UNMATCHED).entered();
+    let words = match status {
+        StatusCode::URI_TOO_LONG => "the address of the request is too long",
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
+            "the head of the request is too long, or has too many fields"
+        }
+        _ => "this is not a request of HTTP/1.1",
+    };
+    let problem = Problem::invalid(words);
+    figures::handled(
+        "other",
+        UNMATCHED.to_owned(),
+        status.as_u16(),
+        Duration::ZERO,
+    );
+    log(problem.code, status.as_u16());
+    let id = id.to_string();
+    let json = HeaderValue::from_static("application/json");
+    // An id is of letters and digits.
+    let named = HeaderValue::from_str(&id).unwrap_or_else(|_| HeaderValue::from_static(""));
+    Unread {
+        headers: [(header::CONTENT_TYPE, json), (REQUEST_ID, named)],
+        body: serde_json::to_string(&problem.body(&id)).unwrap_or_default(),
+    }
 }
 
 /// Writes one line per failed request; its words stay out, because they quote the client.

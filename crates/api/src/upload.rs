@@ -21,12 +21,7 @@ use outlast_protocol::{ErrorCode, Problem, file, limits, mime};
 use tokio::time::timeout;
 use tokio_util::io::StreamReader;
 
-use crate::extract::{PAUSE, too_slow};
-
-/// How much of a body that is refused is read and thrown away before the answer.
-///
-/// A client that is still sending would otherwise see a broken connection and never the answer.
-const DRAINED: u64 = 4 * limits::BODY_BYTES as u64;
+use crate::extract::{self, PAUSE, too_slow};
 
 /// Bytes after which the form's reader is made to stop and hand on what it has.
 ///
@@ -61,6 +56,11 @@ impl Upload {
         headers: &HeaderMap,
         body: Body,
     ) -> Result<Self, Problem> {
+        let most = kernel.options().file_bytes;
+        // What is around a file in a form is less, so the file alone is too large.
+        if extract::announced(headers).is_some_and(|size| size > most.saturating_add(HELD)) {
+            return Err(too_large(most));
+        }
         let arriving = Arriving {
             body: Arc::new(tokio::sync::Mutex::new(body.into_data_stream())),
             fault: Arc::default(),
@@ -71,10 +71,7 @@ impl Upload {
         let own = arriving.fault();
         match (read, own) {
             (Ok(upload), _) => Ok(upload),
-            (Err(_), Some(problem)) | (Err(problem), None) => {
-                arriving.drain(headers).await;
-                Err(problem)
-            }
+            (Err(_), Some(problem)) | (Err(problem), None) => Err(problem),
         }
     }
 
@@ -179,6 +176,11 @@ async fn text(mut field: Field<'static>) -> Result<String, Problem> {
     String::from_utf8(whole).map_err(|_| Problem::invalid(format!("{name}: must be text")))
 }
 
+fn too_large(most: u64) -> Problem {
+    let words = format!("file: must have at most {most} bytes");
+    Problem::new(ErrorCode::RequestTooLarge, words)
+}
+
 fn broken(fault: &multer::Error) -> Problem {
     Problem::invalid(format!("the body is not a valid multipart form: {fault}"))
 }
@@ -239,22 +241,6 @@ impl Arriving {
     fn pass(&self, size: u64) {
         self.held.fetch_sub(size, Ordering::Relaxed);
     }
-
-    /// Reads on for a while without keeping anything.
-    async fn drain(&self, headers: &HeaderMap) {
-        let announced = headers
-            .get(header::CONTENT_LENGTH)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|text| text.parse::<u64>().ok());
-        let mut body = self.body.lock().await;
-        let mut read = 0_u64;
-        while let Ok(Some(Ok(chunk))) = timeout(PAUSE, body.next()).await {
-            read = read.saturating_add(chunk.len() as u64);
-            if read > DRAINED.min(announced.unwrap_or(u64::MAX)) {
-                return;
-            }
-        }
-    }
 }
 
 /// A file that may have so many bytes.
@@ -288,11 +274,7 @@ impl Stream for Bounded {
                 self.left = left;
                 Poll::Ready(Some(Ok(chunk)))
             }
-            None => {
-                let words = format!("file: must have at most {} bytes", self.most);
-                let problem = Problem::new(ErrorCode::RequestTooLarge, words);
-                Poll::Ready(Some(Err(self.arriving.fail(problem))))
-            }
+            None => Poll::Ready(Some(Err(self.arriving.fail(too_large(self.most))))),
         }
     }
 }

@@ -224,10 +224,7 @@ async fn dispatch(
             let loaded = common.load(environment, None)?;
             Box::pin(import::run(arguments, &loaded, console)).await
         }
-        Command::Check(arguments) => {
-            let loaded = common.load(environment, None)?;
-            check::run(arguments, &loaded, console).await
-        }
+        Command::Check(arguments) => check::run(arguments, &common, environment, console).await,
         Command::HandHost(arguments) => {
             let loaded = common.load(environment, None)?;
             Box::pin(hand_host::run(arguments, loaded, console)).await

@@ -8,6 +8,7 @@ mod hands;
 mod key;
 mod late;
 mod parts;
+mod socket;
 mod start;
 
 use std::{

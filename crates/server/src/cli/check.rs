@@ -8,15 +8,19 @@ use std::{
 use clap::Args;
 use outlast_hands::{
     Requirement,
-    namespace::{Survey, survey},
+    namespace::{Finding, State, Survey, survey},
 };
 use serde::Serialize;
 
 use super::{
+    Common,
     console::Console,
     failure::{Exit, Failure},
 };
-use crate::config::Loaded;
+use crate::config::{Environment, Loaded};
+
+/// What mends a data directory that is of no use.
+const MEND: &str = "name a folder that this user can write to: --data-dir DIR, or OUTLAST_DATA_DIR";
 
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
@@ -45,14 +49,16 @@ struct Report<'a> {
 
 pub(super) async fn run(
     arguments: Arguments,
-    loaded: &Loaded,
+    common: &Common,
+    environment: &Environment,
     console: &mut Console,
 ) -> Result<Exit, Failure> {
-    let place = place(&loaded.data_dir);
-    let survey = survey(&place).await.map_err(|error| {
-        let words = format!("cannot try anything in {}: {error}", place.display());
-        Failure::say(Exit::Failed, words).hint("name a folder that can be written: --data-dir")
-    })?;
+    let (loaded, homeless) = load(common, environment)?;
+    let survey = match homeless {
+        None => tried(&loaded.data_dir).await,
+        Some(reason) => tried_elsewhere(reason).await,
+    };
+    let survey = survey.map_err(|words| Failure::say(Exit::Failed, words).hint(MEND))?;
     let lacking = lacking(&survey, &loaded.config.hands.require);
     if arguments.json {
         let report = Report {
@@ -69,12 +75,64 @@ pub(super) async fn run(
     Ok(exit(&survey, &lacking))
 }
 
+/// Reads the configuration, and says so if nothing tells where data is kept: what this host can
+/// isolate does not depend on it.
+fn load(common: &Common, environment: &Environment) -> Result<(Loaded, Option<String>), Failure> {
+    let failure = match common.load(environment, None) {
+        Ok(loaded) => return Ok((loaded, None)),
+        Err(failure) => failure,
+    };
+    // A folder that is not there has no configuration to be read.
+    let nowhere = std::env::temp_dir().join(format!("outlast-check-{}", std::process::id()));
+    let named = Common {
+        data_dir: Some(nowhere),
+        ..common.clone()
+    };
+    match named.load(environment, None) {
+        Ok(loaded) if common.data_dir.is_none() => Ok((loaded, Some(failure.error.to_string()))),
+        Ok(_) | Err(_) => Err(failure),
+    }
+}
+
+/// Tries the parts where data is kept, since what can be mounted depends on the file system, or else
+/// where everybody may write; then that is a finding of its own.
+///
+/// # Errors
+///
+/// In words, if nothing can be tried anywhere.
+pub(super) async fn tried(data_dir: &Path) -> Result<Survey, String> {
+    let place = place(data_dir);
+    match survey(&place).await {
+        Ok(survey) => Ok(survey),
+        Err(error) => {
+            let reason = format!("nothing can be tried in {}: {error}", place.display());
+            tried_elsewhere(reason).await
+        }
+    }
+}
+
+async fn tried_elsewhere(reason: String) -> Result<Survey, String> {
+    let elsewhere = std::env::temp_dir();
+    let survey = survey(&elsewhere).await;
+    let elsewhere = elsewhere.display();
+    let mut survey = survey.map_err(|error| format!("{reason}, nor in {elsewhere}: {error}"))?;
+    survey.findings.push(Finding {
+        part: "data directory",
+        state: State::Missing,
+        found: format!("{reason}; all else was tried in {elsewhere}"),
+        mend: Some(MEND.to_owned()),
+    });
+    Ok(survey)
+}
+
 /// Tells what scripts want to know.
 fn exit(survey: &Survey, lacking: &[Lacking]) -> Exit {
-    match (&survey.verdict.refusal, lacking, survey.is_whole()) {
-        (None, [], true) => Exit::Done,
-        (None, [], false) => Exit::Less,
-        (Some(_), ..) | (None, [_, ..], _) => Exit::Failed,
+    let missing = |finding: &Finding| finding.state == State::Missing;
+    let refused = survey.verdict.refusal.is_some() || survey.findings.iter().any(missing);
+    match (refused, lacking, survey.is_whole()) {
+        (false, [], true) => Exit::Done,
+        (false, [], false) => Exit::Less,
+        (true, ..) | (false, [_, ..], _) => Exit::Failed,
     }
 }
 
@@ -102,9 +160,8 @@ fn lacking(survey: &Survey, require: &[Requirement]) -> Vec<Lacking> {
     require.iter().filter_map(lacks).collect()
 }
 
-/// Returns the data directory, or the nearest folder above it that is there: what can be mounted
-/// depends on the file system, and a check makes no data directory.
-pub(super) fn place(data_dir: &Path) -> PathBuf {
+/// Returns the data directory, or the nearest folder above it that is there: a check makes none.
+fn place(data_dir: &Path) -> PathBuf {
     let there = data_dir.ancestors().find(|path| path.is_dir());
     there.map_or_else(std::env::temp_dir, Path::to_owned)
 }

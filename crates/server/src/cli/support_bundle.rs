@@ -9,7 +9,6 @@ use std::{
 
 use clap::Args;
 use flate2::{Compression, write::GzEncoder};
-use outlast_hands::namespace::survey;
 use outlast_protocol::{id::SessionId, seam::Clock as _};
 use serde_json::Value;
 use tar::{Builder, Header};
@@ -87,8 +86,7 @@ fn config(loaded: &Loaded) -> Result<String, Failure> {
 
 /// Returns what the host can isolate, or why that cannot be told.
 async fn host(loaded: &Loaded) -> String {
-    let found = survey(&check::place(&loaded.data_dir)).await;
-    let found = found.map_err(|error| error.to_string());
+    let found = check::tried(&loaded.data_dir).await;
     let text = found.and_then(|survey| serde_json::to_string(&survey).map_err(|e| e.to_string()));
     text.unwrap_or_else(|reason| Value::from(reason).to_string())
 }

@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use axum::Router;
+use axum::{Router, body::Body};
 use hyper::{Request, body::Incoming, server::conn::http1};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -15,6 +15,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt as _;
+
+use super::socket::{Refuse, Socket, Turn, linger};
 
 /// The longest wait for the head of a request; an idle connection is closed after it too.
 ///
@@ -33,10 +35,17 @@ pub(super) struct Phases {
     pub(super) abort: CancellationToken,
 }
 
+/// What every connection is served with.
+#[derive(Clone)]
+pub(super) struct Service {
+    pub(super) router: Router,
+    pub(super) refuse: Refuse,
+}
+
 /// Accepts until told to stop.
 pub(super) async fn accept(
     listener: TcpListener,
-    router: Router,
+    service: Service,
     phases: Phases,
     tasks: TaskTracker,
 ) {
@@ -47,7 +56,7 @@ pub(super) async fn accept(
         };
         match accepted {
             Ok((stream, _)) => {
-                tasks.spawn(serve(stream, router.clone(), phases.clone()));
+                tasks.spawn(serve(stream, service.clone(), phases.clone()));
             }
             Err(error) if is_of_the_peer(&error) => {}
             Err(error) => {
@@ -59,15 +68,33 @@ pub(super) async fn accept(
 }
 
 /// Serves one connection to its end.
-async fn serve(stream: TcpStream, router: Router, phases: Phases) {
+async fn serve(stream: TcpStream, service: Service, phases: Phases) {
     // Small frames of previews must not wait for each other; if it cannot be set they do.
     drop(stream.set_nodelay(true));
+    let turn = Turn::default();
+    let (socket, returned) = Socket::new(stream, turn.clone(), service.refuse);
+    if !talk(socket, service.router, turn, &phases).await {
+        return;
+    }
+    if let Ok(stream) = returned.await {
+        tokio::select! {
+            () = linger(stream) => {}
+            () = phases.stop.cancelled() => {}
+        }
+    }
+}
+
+/// Answers requests until one side has enough; tells whether it was not cut off.
+async fn talk(socket: Socket, router: Router, turn: Turn, phases: &Phases) -> bool {
     let (word, _open) = Connection::open();
-    let service = TowerToHyperService::new(router.map_request(move |request| tell(request, &word)));
+    let answered = turn.clone();
+    let service = router
+        .map_request(move |request| tell(request, &word, &turn))
+        .map_response(move |response| answered.answer(response));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(socket), TowerToHyperService::new(service));
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -75,7 +102,7 @@ async fn serve(stream: TcpStream, router: Router, phases: Phases) {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection.as_mut() => ended,
-                () = phases.abort.cancelled() => return,
+                () = phases.abort.cancelled() => return false,
             }
         }
     };
@@ -83,10 +110,13 @@ async fn serve(stream: TcpStream, router: Router, phases: Phases) {
         // Peers go away all the time; that is no failure of ours.
         tracing::debug!(%error, "a connection ended: {error}");
     }
+    true
 }
 
-/// Lets a request know its connection.
-fn tell(mut request: Request<Incoming>, connection: &Connection) -> Request<Incoming> {
+/// Lets a request know its connection, and the connection that it has one.
+fn tell(request: Request<Incoming>, connection: &Connection, turn: &Turn) -> Request<Body> {
+    turn.begin();
+    let mut request = request.map(Body::new);
     request.extensions_mut().insert(connection.clone());
     request
 }

@@ -16,7 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Backend, Facts, Server, StartError, address,
-    connections::{self, Phases},
+    connections::{self, Phases, Service},
     database::{Database, Seams},
     hands::Hands,
     key,
@@ -140,10 +140,14 @@ impl Server {
         });
         let hands = self.hands.clone();
         let own = Router::new().route("/metrics", get(async move || metrics(&hands).await));
-        let router = api.merge(outlast_api::behind_key(&self.kernel, own));
+        let kernel = self.kernel.clone();
+        let service = Service {
+            router: api.merge(outlast_api::behind_key(&self.kernel, own)),
+            refuse: Arc::new(move |status| outlast_api::unread(&kernel, status)),
+        };
         let accept = connections::accept(
             listener,
-            router,
+            service,
             self.phases.clone(),
             self.connections.clone(),
         );

@@ -1,7 +1,10 @@
-use std::process::Stdio;
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Stdio};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+};
 
 use crate::support::{Binary, Does as _, Output, message, of, outlast, script, signal};
 
@@ -202,4 +205,62 @@ async fn the_scripted_model_can_be_served_alone() {
     assert_eq!(answer["content"][0]["text"], "Hi.", "{answer}");
     signal(child.id().unwrap(), "TERM").await;
     assert_eq!(child.wait().await.unwrap().code(), Some(0));
+}
+
+/// Makes a command of the binary for an ordinary user.
+fn as_nobody(dir: &Path) -> Command {
+    const NOBODY: u32 = 65_534;
+    if !rustix::process::geteuid().is_root() {
+        return outlast(dir);
+    }
+    // The folder of the binary may be closed to others.
+    let copy = dir.join("outlast");
+    fs::copy(env!("CARGO_BIN_EXE_outlast"), &copy).unwrap();
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(copy);
+    command.uid(NOBODY).gid(NOBODY).env_clear();
+    command
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_without_a_data_directory_says_what_to_set_and_tries_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let closed = dir.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    let reason = format!(
+        "nothing can be tried in {}: Permission denied",
+        closed.display()
+    );
+    for (home, words) in [
+        (Some(&closed), reason.as_str()),
+        (
+            None,
+            "neither XDG_DATA_HOME nor HOME says where data is kept",
+        ),
+    ] {
+        let mut command = as_nobody(dir.path());
+        command.env_remove("OUTLAST_DATA_DIR").env_remove("HOME");
+        if let Some(home) = home {
+            command.env("HOME", home);
+        }
+        let done = Output::of(
+            command
+                .arg("check")
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped()),
+        );
+        let done = done.await;
+        assert_eq!(done.code, Some(1), "{done:?}");
+        let elsewhere = "all else was tried in /tmp";
+        for part in [
+            words,
+            "MISSING  data directory",
+            "--data-dir DIR",
+            elsewhere,
+            "user namespaces",
+        ] {
+            assert!(done.out.contains(part), "{part}: {done:?}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ mod commands;
 mod config;
 mod disk;
 mod doctor;
+mod edges;
 mod files;
 mod first_session;
 mod hosts;
