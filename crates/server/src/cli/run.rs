@@ -1,10 +1,11 @@
 //! `outlast run`: a whole session from a task to its end, as any client would have one.
 
 mod ask;
+mod files;
 mod setup;
 mod turn;
 
-use std::{io::IsTerminal as _, io::Read as _, net::SocketAddr, time::Duration};
+use std::{io::IsTerminal as _, io::Read as _, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Args;
 use outlast_protocol::id::SessionId;
@@ -22,6 +23,7 @@ use crate::{
     server::Server,
     telemetry,
 };
+use files::Given;
 use turn::Turn;
 
 /// How long a run waits for a server that went away: long enough for a restart.
@@ -43,6 +45,9 @@ pub(super) struct Arguments {
     /// Go on with this session
     #[arg(long, value_name = "ID", conflicts_with = "model")]
     session: Option<SessionId>,
+    /// Show the agent this file, read-only, and tell it where; may be given more than once
+    #[arg(long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// Print the session, then every event as it is sent, one JSON object a line
     #[arg(long)]
     json: bool,
@@ -58,10 +63,17 @@ pub(super) async fn run(
     // Taken over before anything begins: each one counts.
     let mut signals = Signals::new()?;
     let (client, server) = reach(&loaded, &place, console).await?;
+    let mut given = Given::default();
     let began = tokio::select! {
-        began = begin(&arguments, &task, &loaded.config, &client, console) => began,
+        began = begin(&arguments, &task, &mut given, &loaded.config, &client, console) => began,
         () = signals.next() => Ok(None),
     };
+    console.quiet();
+    let has_begun = matches!(began, Ok(Some(_)));
+    tokio::select! {
+        cleared = given.clear(has_begun, &client, console) => cleared?,
+        () = signals.next() => {}
+    }
     let done = match began {
         Ok(Some(turn)) => turn.play(console, &mut signals).await,
         Ok(None) => Ok(Exit::Interrupted),
@@ -142,17 +154,21 @@ async fn start(loaded: &Loaded) -> Result<Server, Failure> {
 async fn begin(
     arguments: &Arguments,
     task: &str,
+    given: &mut Given,
     config: &Config,
     client: &Client,
     console: &mut Console,
 ) -> Result<Option<Turn>, Failure> {
+    given.upload(&arguments.files, client, console).await?;
     let (session, from) = match arguments.session {
         Some(id) => {
             let found = client.get(&format!("/v1/sessions/{id}"), &[]).await;
-            (found.map_err(|error| missing(error, id))?, From::Now)
+            let found = found.map_err(|error| missing(error, id))?;
+            given.mount(client, id).await?;
+            (found, From::Now)
         }
         None => (
-            create(arguments, task, config, client).await?,
+            create(arguments, task, given, config, client).await?,
             From::After(0),
         ),
     };
@@ -178,7 +194,9 @@ async fn begin(
     let mut follow = client.follow(&id, from, previews);
     // Connected first: nothing of the turn is missed, and its text is seen from its first word.
     follow.open().await?;
-    let content = json!([{"type": "text", "text": task}]);
+    let block = |text: &str| json!({"type": "text", "text": text});
+    let mut content = vec![block(task)];
+    content.extend(given.words().as_deref().map(block));
     let body = json!({"events": [{"type": "user.message", "content": content}]});
     let sent = client
         .post(&format!("/v1/sessions/{id}/events"), &body)
@@ -200,6 +218,7 @@ async fn begin(
 async fn create(
     arguments: &Arguments,
     task: &str,
+    given: &Given,
     config: &Config,
     client: &Client,
 ) -> Result<Value, Failure> {
@@ -207,7 +226,12 @@ async fn create(
     let agent = setup::agent(client, model).await?;
     let environment = setup::environment(client).await?;
     let title = one_line(task, TITLE);
-    let body = json!({"agent": agent, "environment_id": environment, "title": title});
+    let body = json!({
+        "agent": agent,
+        "environment_id": environment,
+        "title": title,
+        "resources": given.resources(),
+    });
     Ok(client.post("/v1/sessions", &body).await?)
 }
 

@@ -294,3 +294,93 @@ async fn a_run_outlives_a_restart_of_its_server() {
     );
     assert!(second.stop().await.success());
 }
+
+/// Makes a task that may have other words around it.
+fn fenced(steps: &Value) -> String {
+    format!("```script\n{steps}\n```")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_given_to_a_run_and_cleared_up_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Binary::start(dir.path(), None).await;
+    let (one, two) = (dir.path().join("two words.csv"), dir.path().join("b"));
+    std::fs::write(&one, "1,2\n").unwrap();
+    std::fs::write(&two, b"\0\xff").unwrap();
+    let given = |path: &Path| ["--file".to_owned(), path.display().to_string()];
+    let mut arguments = [given(&one), given(&two)].concat();
+    let look = "cd /mnt/session/uploads && cat 'two words.csv'; wc -c < b; echo x > b";
+    arguments.push(fenced(&json!([bash(look), {"text": "{{results}}"}])));
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let done = run(dir.path(), &arguments).await;
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.starts_with("1,2\n2\n"), "{done:?}");
+    assert!(done.out.contains("Read-only file system"), "{done:?}");
+    assert!(
+        done.err.contains("/mnt/session/uploads/two words.csv"),
+        "{done:?}"
+    );
+    let id = done.err.split("session  ").nth(1).unwrap();
+    let id = id.lines().next().unwrap().to_owned();
+    let events = server.client.events(&id).await;
+    let told = of(&events, "user.message")[0]["content"][1]["text"]
+        .as_str()
+        .unwrap();
+    assert_eq!(
+        told,
+        "Files for this task, read-only:\n/mnt/session/uploads/two words.csv (4 bytes)\n\
+         /mnt/session/uploads/b (2 bytes)"
+    );
+    // Only the session's own copies are left.
+    let scopes = async || {
+        let files = server.client.list("/v1/files", &[], 100).await.unwrap();
+        files
+            .iter()
+            .map(|file| file["scope"]["id"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(scopes().await, [id.as_str(), id.as_str()]);
+    // The same name again takes the place of the first.
+    std::fs::write(&one, "3,4\n").unwrap();
+    let cat = bash("cat '/mnt/session/uploads/two words.csv'");
+    let again = fenced(&json!([cat, {"text": "{{results}}"}]));
+    let path = one.display().to_string();
+    let done = run(dir.path(), &["--session", &id, "--file", &path, &again]).await;
+    assert_eq!((done.code, done.out.trim()), (Some(0), "3,4"), "{done:?}");
+    assert_eq!(scopes().await.len(), 2);
+    // What does not begin leaves nothing: no upload, no mount.
+    let gone = dir.path().join("gone").display().to_string();
+    let done = run(dir.path(), &["--file", &path, "--file", &gone, "x"]).await;
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.err.contains("No such file"), "{done:?}");
+    let done = run(dir.path(), &["--file", &path, "--file", &path, "x"]).await;
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert_eq!(scopes().await.len(), 2);
+    let sessions = server.client.list("/v1/sessions", &[], 10).await.unwrap();
+    assert_eq!(sessions.len(), 1);
+    assert!(server.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_for_a_session_that_takes_no_message_is_taken_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Binary::start(dir.path(), None).await;
+    let id = server.client.session_with("scripted", asking()).await;
+    let call = crate::support::script(json!([bash("true"), {"text": "ok"}]));
+    server.client.send(&id, &[call]).await;
+    server.client.idle(&id, 1).await;
+    let file = dir.path().join("a");
+    std::fs::write(&file, "a").unwrap();
+    let file = file.display().to_string();
+    let done = run(dir.path(), &["--session", &id, "--file", &file, "more"]).await;
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.err.contains("says what it waits for"), "{done:?}");
+    let path = format!("/v1/sessions/{id}/resources");
+    for path in ["/v1/files", &path] {
+        assert_eq!(
+            server.client.list(path, &[], 10).await.unwrap(),
+            [Value::Null; 0]
+        );
+    }
+    assert!(server.stop().await.success());
+}
