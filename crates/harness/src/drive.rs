@@ -59,6 +59,8 @@ pub(crate) enum Stuck {
     Lease(#[from] LeaseError),
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
+    #[error("the process does not know whether it lives")]
+    Halted,
     #[error("the log did not move")]
     Still,
 }
@@ -80,6 +82,10 @@ impl<'a> Drive<'a> {
     /// Works until the lease is given back.
     pub(crate) async fn run(&mut self) -> Result<(), Stuck> {
         loop {
+            tokio::select! {
+                settled = self.lease.settled() => settled?,
+                () = self.lease.closing() => {}
+            }
             let state = self.lease.state();
             let Some(thread) = self.lease.held(&state) else {
                 return Ok(());
@@ -89,7 +95,11 @@ impl<'a> Drive<'a> {
                 return Ok(());
             }
             let effect = step(thread);
-            self.perform(&effect, &state).await?;
+            match self.perform(&effect, &state).await {
+                // Whatever began is dropped; the same is decided again, once it may be done.
+                Err(Stuck::Halted | Stuck::Lease(LeaseError::Unsure)) => continue,
+                performed => performed?,
+            }
             if effect == Effect::Rest {
                 return Ok(());
             }
@@ -188,6 +198,9 @@ impl<'a> Drive<'a> {
     }
 
     async fn fail(&self, error: &outlast_model::Error) -> Result<(), Stuck> {
+        if matches!(error, outlast_model::Error::Withdrawn { .. }) {
+            return Err(Stuck::Halted);
+        }
         let state = self.lease.state();
         let Some(thread) = self.lease.held(&state) else {
             return Ok(());

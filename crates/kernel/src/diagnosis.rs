@@ -76,7 +76,7 @@ impl Kernel {
         sessions.truncate(LISTED);
         Ok(ServerDiagnosis {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            process_id: inner.process,
+            process_id: inner.life.process(),
             at: inner.clock.now(),
             brains: inner.options.brains.max(1),
             busy: self.turns(),
@@ -196,7 +196,7 @@ impl Inner {
             Waker::Timer(at) => WaitsFor::Timer { at },
             Waker::Lease(process_id) => {
                 let here = self.leases.has(state.id, thread, seen.epoch);
-                let holder = match (process_id == self.process, here) {
+                let holder = match (process_id == self.life.process(), here) {
                     (true, true) => Holder::Here,
                     (true, false) => Holder::Forgotten,
                     (false, _) if living.contains(&process_id) => Holder::Elsewhere,

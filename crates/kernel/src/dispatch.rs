@@ -125,7 +125,7 @@ pub(crate) async fn recover(inner: Arc<Inner>, session: SessionId) {
         let ready = Ready {
             session,
             thread,
-            dead: Some(inner.process),
+            dead: Some(inner.life.process()),
         };
         if claim(&inner, ready).await {
             return;
@@ -135,11 +135,12 @@ pub(crate) async fn recover(inner: Arc<Inner>, session: SessionId) {
 
 /// Returns a thread that stands as held by this process while no brain of it knows.
 fn orphan(inner: &Inner, state: &State) -> Option<u32> {
+    let process = inner.life.process();
     let lost = |(number, thread): &(u32, &Thread)| {
         let ours = thread
             .lease
             .as_ref()
-            .is_some_and(|lease| lease.process == inner.process);
+            .is_some_and(|lease| lease.process == process);
         ours && !inner.leases.has(state.id, *number, thread.epoch)
     };
     (0_u32..)

@@ -21,6 +21,7 @@ mod gateway;
 mod hand;
 mod kernel;
 mod lease;
+mod life;
 mod metric_definitions;
 mod monitor;
 mod packages;
@@ -38,6 +39,7 @@ pub use follow::{Follower, News};
 pub use gateway::Asker;
 pub use kernel::{HandLife, Kernel, Options, Parts};
 pub use lease::{Claims, Lease};
+pub use life::{Beater, Beats};
 pub use preview::{Heard, Preview, Previews};
 pub use tools::Tool;
 

@@ -128,6 +128,7 @@ impl Server {
         self.stop_worker.cancel();
         self.worker.close();
         self.worker.wait().await;
+        self.kernel.end().await;
         self.hands.close().await;
         self.database.close().await;
         address::forget(&self.data_dir, self.address);

@@ -153,6 +153,7 @@ impl Bench {
             hand_life: outlast_kernel::HandLife::WithServer,
             hour_price: 80_000_000,
             file_bytes: 1 << 20,
+            beats: None,
         };
         let parts = Parts {
             store: store.clone(),

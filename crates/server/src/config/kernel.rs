@@ -1,5 +1,8 @@
 //! The kernel's bounds.
 
+use std::time::Duration;
+
+use outlast_kernel::{Beater, Beats};
 use outlast_session::Rules;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +20,8 @@ pub struct Kernel {
     pub queue: usize,
     /// Responses with calls in one turn.
     pub rounds: u32,
+    /// Seconds without a beat after which a process is declared dead by others.
+    pub process_seconds: u64,
 }
 
 impl Default for Kernel {
@@ -27,6 +32,7 @@ impl Default for Kernel {
             attempts: 5,
             queue: rules.queue,
             rounds: rules.rounds,
+            process_seconds: 15,
         }
     }
 }
@@ -36,7 +42,16 @@ impl Kernel {
         within("kernel.brains", self.brains, 1..=100_000)?;
         within("kernel.attempts", self.attempts, 1..=1_000)?;
         within("kernel.queue", self.queue, 1..=1_000_000)?;
-        within("kernel.rounds", self.rounds, 1..=1_000_000)
+        within("kernel.rounds", self.rounds, 1..=1_000_000)?;
+        within("kernel.process_seconds", self.process_seconds, 2..=3_600)
+    }
+
+    /// Returns how a process says that it lives where others use its database too.
+    pub fn beats(&self) -> Beats {
+        Beats {
+            bound: Duration::from_secs(self.process_seconds),
+            by: Beater::Thread,
+        }
     }
 
     /// Returns the bounds that `admit` keeps.

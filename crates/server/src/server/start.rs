@@ -291,6 +291,7 @@ async fn kernel(
             hand_life: hands.life(),
             hour_price: config.prices.hour(),
             file_bytes: config.files.largest(),
+            beats: database.is_shared().then(|| config.kernel.beats()),
         },
     };
     Ok(Kernel::start(parts).await?)

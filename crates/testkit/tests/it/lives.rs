@@ -18,7 +18,7 @@ use outlast_hands::{
     fake::{Asked, Fakes, Reply},
 };
 use outlast_harness::{Options as Loop, Retries, Worker};
-use outlast_kernel::{Kernel, Options, Parts, Schedule};
+use outlast_kernel::{Beats, Kernel, Options, Parts, Schedule};
 use outlast_model::{Facts, Scripted};
 use outlast_protocol::{
     CallResult, Micros,
@@ -27,7 +27,7 @@ use outlast_protocol::{
     seam::{Clock as _, Entropy},
 };
 use outlast_session::{Kind, Proposal, Record, Status, body::Config};
-use outlast_store::{Resources as _, Slice};
+use outlast_store::{Resources as _, Slice, Store};
 use outlast_testkit::{
     blobs::Memory as Blobs,
     faulty::{Fault, Faulty},
@@ -42,15 +42,15 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What outlives processes.
 pub(crate) struct World {
-    memory: Memory,
-    clock: Arc<RuntimeClock>,
+    pub(crate) memory: Memory,
+    pub(crate) clock: Arc<RuntimeClock>,
     pub(crate) entropy: Arc<Seeded>,
     pub(crate) hands: Fakes,
     pub(crate) blobs: Arc<Blobs>,
     /// Never, unless a test says otherwise: timers make no log the same twice.
     pub(crate) schedule: Schedule,
     pub(crate) limits: Limits,
-    scripted: Arc<Scripted>,
+    pub(crate) model: Arc<Shared>,
     key: ApiKeyId,
     config: Config,
 }
@@ -63,6 +63,14 @@ pub(crate) struct Life {
     appends: Arc<AtomicU64>,
 }
 
+/// A process on a node of its own.
+pub(crate) struct Node {
+    pub(crate) life: Life,
+    /// The way to the store that all share.
+    pub(crate) store: Arc<Faulty<Memory>>,
+    pub(crate) hands: Fakes,
+}
+
 /// Where a life ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Death {
@@ -73,8 +81,21 @@ pub(crate) struct Death {
 }
 
 /// A model that many lives share.
-#[derive(Debug)]
-struct Shared(Arc<Scripted>);
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    scripted: Scripted,
+    /// Held by each answer that is being given, and by us.
+    running: Arc<()>,
+    asked: AtomicU64,
+}
+
+impl Shared {
+    /// Returns how many requests came, and how many answers are being given.
+    pub(crate) fn seen(&self) -> (u64, usize) {
+        let running = Arc::strong_count(&self.running) - 1;
+        (self.asked.load(Ordering::SeqCst), running)
+    }
+}
 
 #[async_trait::async_trait]
 impl outlast_model::Model for Shared {
@@ -82,7 +103,13 @@ impl outlast_model::Model for Shared {
         &self,
         call: outlast_model::Call,
     ) -> Result<outlast_model::Events, outlast_model::Error> {
-        self.0.stream(call).await
+        use futures::StreamExt as _;
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let running = self.running.clone();
+        let events = self.scripted.stream(call).await?;
+        Ok(Box::pin(events.inspect(move |_| {
+            let _held = &running;
+        })))
     }
 }
 
@@ -95,7 +122,7 @@ impl World {
         let key = ApiKeyId::mint(clock.now(), &*entropy);
         let config = config(&memory, &*entropy).await;
         let hands = Fakes::new(answer);
-        let scripted = Arc::new(Scripted::new());
+        let model = Arc::default();
         Self {
             memory,
             clock,
@@ -104,7 +131,7 @@ impl World {
             blobs: Arc::default(),
             schedule: Schedule::NEVER,
             limits: Limits::default(),
-            scripted,
+            model,
             key,
             config,
         }
@@ -130,9 +157,34 @@ impl World {
             appends.clone(),
             self.chance(percent),
         ));
+        let kernel = self.run(Arc::new(store), &self.hands, None).await;
+        Life {
+            kernel,
+            key: self.key,
+            died,
+            appends,
+        }
+    }
+
+    /// Starts a process on a node of its own, beside others on theirs.
+    pub(crate) async fn start_beside(&self, name: &str, beats: Beats) -> Node {
+        let store = Arc::new(Faulty::new(self.memory.on(name)));
+        let hands = Fakes::new(answer);
+        let kernel = self.run(store.clone(), &hands, Some(beats)).await;
+        let life = Life {
+            kernel,
+            key: self.key,
+            died: Arc::default(),
+            appends: Arc::default(),
+        };
+        Node { life, store, hands }
+    }
+
+    /// Runs kernel, loop and gateway over a store.
+    async fn run(&self, store: Arc<dyn Store>, hands: &Fakes, beats: Option<Beats>) -> Kernel {
         let parts = Parts {
-            store: Arc::new(store),
-            provisioner: Arc::new(self.hands.clone()),
+            store,
+            provisioner: Arc::new(hands.clone()),
             blobs: self.blobs.clone(),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
@@ -150,14 +202,12 @@ impl World {
                 hand_life: outlast_kernel::HandLife::WithServer,
                 hour_price: 0,
                 file_bytes: 1 << 20,
+                beats,
             },
         };
         let (kernel, claims) = Kernel::start(parts).await.unwrap();
         let facts = Arc::new(Facts::load(None).unwrap());
-        let routes = Routes::new(
-            Scripted::new(),
-            Some(Arc::new(Shared(self.scripted.clone()))),
-        );
+        let routes = Routes::new(Scripted::new(), Some(self.model.clone()));
         let model = Arc::new(Gateway::new(
             kernel.clone(),
             Arc::new(routes),
@@ -169,12 +219,7 @@ impl World {
             retries: Retries::default(),
         });
         spawn(worker.run(claims));
-        Life {
-            kernel,
-            key: self.key,
-            died,
-            appends,
-        }
+        kernel
     }
 
     /// Draws a fault in so many of a hundred cases.

@@ -9,6 +9,7 @@
     reason = "a failure in a helper is a failed test"
 )]
 
+mod beats;
 mod checkpoints;
 mod crash;
 mod faults;
