@@ -91,7 +91,7 @@ pub(crate) fn refused(error: LeaseError) -> Error {
         LeaseError::Unsure => Error::Withdrawn {
             message: error.to_string(),
         },
-        LeaseError::Over(_) | LeaseError::Illegal(_) => Error::Refused {
+        LeaseError::Over(_) | LeaseError::Illegal(_) | LeaseError::Broken(_) => Error::Refused {
             message: error.to_string(),
         },
     }

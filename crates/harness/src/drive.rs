@@ -65,6 +65,30 @@ pub(crate) enum Stuck {
     Still,
 }
 
+/// Whose doing it is that a driver stops.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Cause {
+    /// A fault of ours, which the next brain may meet again.
+    Fault,
+    /// The log cannot be written or read now.
+    Log,
+    /// The lease is another's.
+    Lease,
+}
+
+impl Stuck {
+    /// Returns whose doing it is.
+    pub(crate) fn cause(&self) -> Cause {
+        match self {
+            Self::Still
+            | Self::Unreadable(_)
+            | Self::Lease(LeaseError::Illegal(_) | LeaseError::Broken(_)) => Cause::Fault,
+            Self::Lease(LeaseError::Unavailable(_)) => Cause::Log,
+            Self::Halted | Self::Lease(LeaseError::Over(_) | LeaseError::Unsure) => Cause::Lease,
+        }
+    }
+}
+
 impl<'a> Drive<'a> {
     pub(crate) fn new(lease: &'a Lease, tools: &'a Tools) -> Self {
         let context = Whole::default();

@@ -15,7 +15,11 @@ use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use crate::{
-    HandLife, Lease, LeaseError, checkpoint::Use, kernel::Inner, lease::joined, life::Halt,
+    HandLife, Lease, LeaseError,
+    checkpoint::Use,
+    kernel::Inner,
+    lease::{died, joined},
+    life::Halt,
     metric_definitions as metrics,
 };
 
@@ -57,9 +61,7 @@ impl Lease {
     pub async fn execute(&self, call: EventId) -> Result<(), LeaseError> {
         let job = self.job();
         let handle = self.inner.tasks.spawn(async move { job.run(call).await });
-        handle
-            .await
-            .unwrap_or_else(|fault| Err(LeaseError::Unavailable(fault.to_string())))
+        handle.await.unwrap_or_else(|fault| Err(died(fault)))
     }
 
     /// Stops a call: it is settled as done if it was faster, else as interrupted.

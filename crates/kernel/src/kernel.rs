@@ -34,6 +34,7 @@ use crate::{
     life::{self, Beats, Life},
     monitor::{self, Monitor},
     preview::Bus,
+    quarantine::Quarantine,
     signal::Signals,
 };
 
@@ -60,8 +61,6 @@ pub struct Parts {
 pub struct Options {
     /// Turns that run at once in this process.
     pub brains: usize,
-    /// Claims of a thread without progress before its turn is given up.
-    pub attempts: u32,
     /// Limits of each hand.
     pub limits: Limits,
     /// What a node must be able to isolate: a hand that cannot be held so is refused.
@@ -118,6 +117,7 @@ pub(crate) struct Inner {
     pub(crate) signals: Signals,
     pub(crate) leases: Leases,
     pub(crate) monitor: Monitor,
+    pub(crate) quarantine: Quarantine,
     /// When an append last found the store unavailable, in microseconds; 0 is never.
     failed_at: AtomicI64,
     /// Told when a thread may want a brain.
@@ -161,6 +161,7 @@ impl Kernel {
             signals: Signals::default(),
             leases: Leases::default(),
             monitor: Monitor::default(),
+            quarantine: Quarantine::default(),
             failed_at: AtomicI64::new(0),
             wake: Notify::new(),
             closing: CancellationToken::new(),

@@ -3,17 +3,23 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use outlast_protocol::id::{EventId, ProcessId, SessionId};
 use outlast_session::{Fence, Kind, Proposal, Record, State, Step, Thread, body::Claimed};
 use outlast_store::{AppendError, Outcome, Slice, Snapshot};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc, watch},
+    task::JoinError,
+};
 
 use crate::{
-    Kernel, LeaseError, Preview, dispatch, kernel::Inner, life::Halt, metric_definitions as metrics,
+    Kernel, LeaseError, Preview, kernel::Inner, life::Halt, metric_definitions as metrics,
 };
 
 /// How long to wait before a lease is given back once more.
@@ -30,13 +36,9 @@ impl Claims {
 
     /// Waits for the next lease; `None` once the kernel is gone.
     pub async fn recv(&mut self) -> Option<Lease> {
-        loop {
-            let lease = self.0.recv().await?;
-            ::metrics::counter!(metrics::CLAIMS).increment(1);
-            if let Some(lease) = dispatch::bounded(lease).await {
-                return Some(lease);
-            }
-        }
+        let lease = self.0.recv().await?;
+        ::metrics::counter!(metrics::CLAIMS).increment(1);
+        Some(lease)
     }
 }
 
@@ -51,6 +53,8 @@ pub struct Lease {
     epoch: u64,
     /// The process that it was claimed for: a later life of this one has nothing of it.
     process: ProcessId,
+    /// Whether its brain ended by a fault of its own.
+    broken: AtomicBool,
     order: Arc<Mutex<Order>>,
     signal: watch::Receiver<Arc<State>>,
     _permit: Option<OwnedSemaphorePermit>,
@@ -112,6 +116,7 @@ impl Lease {
             thread: record.thread,
             epoch: claimed.epoch,
             process,
+            broken: AtomicBool::new(false),
             order: Arc::default(),
             signal: inner.signals.follow(&outcome.state),
             _permit: permit,
@@ -233,6 +238,12 @@ impl Lease {
         drop(signal.wait_for(stop).await);
     }
 
+    /// Notes that the brain ends by a fault of its own: as it is given back, that counts against the
+    /// turn, which after many such ends is worked on alone and then parked.
+    pub fn broke(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+    }
+
     /// Waits until the process wants its leases back.
     pub async fn closing(&self) {
         self.inner.closing.cancelled().await;
@@ -272,7 +283,16 @@ pub(crate) async fn joined(
 ) -> Result<Outcome, LeaseError> {
     match handle.await {
         Ok(outcome) => Ok(outcome?),
-        Err(fault) => Err(LeaseError::Unavailable(fault.to_string())),
+        Err(fault) => Err(died(fault)),
+    }
+}
+
+/// Returns what a brain is told of a task that ended without a word.
+pub(crate) fn died(fault: JoinError) -> LeaseError {
+    if fault.is_panic() {
+        LeaseError::Broken(fault.to_string())
+    } else {
+        LeaseError::Unavailable(fault.to_string())
     }
 }
 
@@ -296,7 +316,11 @@ impl Drop for Lease {
         let proposal = Proposal::Brain {
             thread,
             fence,
-            step: Step::Release,
+            step: if self.broken.load(Ordering::Relaxed) {
+                Step::Break
+            } else {
+                Step::Release
+            },
         };
         let (inner, process) = (self.inner.clone(), self.process);
         self.inner

@@ -27,6 +27,7 @@ mod monitor;
 mod packages;
 mod per_session;
 mod preview;
+mod quarantine;
 mod signal;
 mod tools;
 mod workspace;

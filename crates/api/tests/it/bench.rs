@@ -141,7 +141,6 @@ impl Bench {
         let blobs = Arc::new(Blobs::default());
         let options = Options {
             brains: setup.brains,
-            attempts: 3,
             limits: Limits::default(),
             require: Vec::new(),
             images: outlast_hands::images::Images::new("/nowhere"),

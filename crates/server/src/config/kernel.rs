@@ -14,7 +14,7 @@ use super::{Impossible, Prices, within};
 pub struct Kernel {
     /// Turns that run at once.
     pub brains: usize,
-    /// Starts of a turn without progress before it is given up.
+    /// Starts of a turn without progress before it is worked on alone; as many again park it.
     pub attempts: u32,
     /// Inputs that may wait in one session.
     pub queue: usize,
@@ -29,7 +29,7 @@ impl Default for Kernel {
         let rules = Rules::default();
         Self {
             brains: 64,
-            attempts: 5,
+            attempts: rules.attempts,
             queue: rules.queue,
             rounds: rules.rounds,
             process_seconds: 15,
@@ -59,6 +59,7 @@ impl Kernel {
         Rules {
             rounds: self.rounds,
             queue: self.queue,
+            attempts: self.attempts,
             hour_price: prices.hour(),
             ..Rules::default()
         }

@@ -279,7 +279,6 @@ async fn kernel(
         entropy: Arc::new(OsEntropy),
         options: outlast_kernel::Options {
             brains: config.kernel.brains,
-            attempts: config.kernel.attempts,
             limits: config.hands.limits(),
             require: config.hands.require.clone(),
             images: Images::new(data_dir.join("images")),

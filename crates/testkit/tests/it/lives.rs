@@ -12,13 +12,13 @@ use std::{
     time::Duration,
 };
 
-use outlast_egress::{Gateway, Routes};
+use outlast_egress::Gateway;
 use outlast_hands::{
     Limits,
     fake::{Asked, Fakes, Reply},
 };
 use outlast_harness::{Options as Loop, Retries, Worker};
-use outlast_kernel::{Beats, Kernel, Options, Parts, Schedule};
+use outlast_kernel::{Beats, HandLife, Kernel, Options, Parts, Schedule};
 use outlast_model::{Facts, Scripted};
 use outlast_protocol::{
     CallResult, Micros,
@@ -26,7 +26,7 @@ use outlast_protocol::{
     id::{ApiKeyId, SessionId},
     seam::{Clock as _, Entropy},
 };
-use outlast_session::{Kind, Proposal, Record, Status, body::Config};
+use outlast_session::{Kind, Proposal, Record, Rules, Status, body::Config};
 use outlast_store::{Resources as _, Slice, Store};
 use outlast_testkit::{
     blobs::Memory as Blobs,
@@ -50,6 +50,7 @@ pub(crate) struct World {
     /// Never, unless a test says otherwise: timers make no log the same twice.
     pub(crate) schedule: Schedule,
     pub(crate) limits: Limits,
+    pub(crate) hand_life: HandLife,
     pub(crate) model: Arc<Shared>,
     key: ApiKeyId,
     config: Config,
@@ -80,16 +81,26 @@ pub(crate) struct Death {
     pub(crate) committed: bool,
 }
 
+/// What a conversation holds that is too much for whoever has it answered.
+pub(crate) const POISON: &str = "poison";
+
 /// A model that many lives share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     scripted: Scripted,
+    /// Whether poison does no harm any more.
+    mended: AtomicBool,
     /// Held by each answer that is being given, and by us.
     running: Arc<()>,
     asked: AtomicU64,
 }
 
 impl Shared {
+    /// Lets poison do no harm from now on.
+    pub(crate) fn mend(&self) {
+        self.mended.store(true, Ordering::SeqCst);
+    }
+
     /// Returns how many requests came, and how many answers are being given.
     pub(crate) fn seen(&self) -> (u64, usize) {
         let running = Arc::strong_count(&self.running) - 1;
@@ -105,6 +116,8 @@ impl outlast_model::Model for Shared {
     ) -> Result<outlast_model::Events, outlast_model::Error> {
         use futures::StreamExt as _;
         self.asked.fetch_add(1, Ordering::SeqCst);
+        let harmless = self.mended.load(Ordering::SeqCst) || !call.body.get().contains(POISON);
+        assert!(harmless, "the model's client panics, as the test wants it");
         let running = self.running.clone();
         let events = self.scripted.stream(call).await?;
         Ok(Box::pin(events.inspect(move |_| {
@@ -116,9 +129,19 @@ impl outlast_model::Model for Shared {
 impl World {
     /// Makes a world in which a seed decides all that chance decides.
     pub(crate) async fn new(seed: u64) -> Self {
+        // Processes are killed again and again, and no session is to blame.
+        let rules = Rules {
+            attempts: 1_000,
+            ..Rules::default()
+        };
+        Self::under(seed, rules).await
+    }
+
+    /// Makes such a world with bounds of its own.
+    pub(crate) async fn under(seed: u64, rules: Rules) -> Self {
         let clock = Arc::new(RuntimeClock::new(Micros(1_800_000_000_000_000)));
         let entropy = Arc::new(Seeded::new(seed));
-        let memory = Memory::new(clock.clone(), entropy.clone());
+        let memory = Memory::with_rules(clock.clone(), entropy.clone(), rules);
         let key = ApiKeyId::mint(clock.now(), &*entropy);
         let config = config(&memory, &*entropy).await;
         let hands = Fakes::new(answer);
@@ -131,6 +154,7 @@ impl World {
             blobs: Arc::default(),
             schedule: Schedule::NEVER,
             limits: Limits::default(),
+            hand_life: HandLife::WithServer,
             model,
             key,
             config,
@@ -166,6 +190,33 @@ impl World {
         }
     }
 
+    /// Starts a process that dies of the first append that the curse meets.
+    pub(crate) async fn start_cursed(
+        &self,
+        curse: impl Fn(SessionId, &Proposal) -> bool + Send + 'static,
+    ) -> Life {
+        let died: Arc<AtomicBool> = Arc::default();
+        let store = Faulty::new(self.memory.clone());
+        let own = died.clone();
+        store.hook(move |_, session, append| {
+            if !own.load(Ordering::SeqCst) && curse(session, &append.proposal) {
+                own.store(true, Ordering::SeqCst);
+            }
+            if own.load(Ordering::SeqCst) {
+                Fault::Dead
+            } else {
+                Fault::None
+            }
+        });
+        let kernel = self.run(Arc::new(store), &self.hands, None).await;
+        Life {
+            kernel,
+            key: self.key,
+            died,
+            appends: Arc::default(),
+        }
+    }
+
     /// Starts a process on a node of its own, beside others on theirs.
     pub(crate) async fn start_beside(&self, name: &str, beats: Beats) -> Node {
         let store = Arc::new(Faulty::new(self.memory.on(name)));
@@ -190,7 +241,6 @@ impl World {
             entropy: self.entropy.clone(),
             options: Options {
                 brains: 8,
-                attempts: 50,
                 limits: self.limits,
                 require: Vec::new(),
                 images: outlast_hands::images::Images::new("/nowhere"),
@@ -199,7 +249,7 @@ impl World {
                 hand_idle: Duration::from_secs(86_400),
                 checkpoints: self.schedule,
                 hand_age: None,
-                hand_life: outlast_kernel::HandLife::WithServer,
+                hand_life: self.hand_life,
                 hour_price: 0,
                 file_bytes: 1 << 20,
                 beats,
@@ -207,12 +257,8 @@ impl World {
         };
         let (kernel, claims) = Kernel::start(parts).await.unwrap();
         let facts = Arc::new(Facts::load(None).unwrap());
-        let routes = Routes::new(Scripted::new(), Some(self.model.clone()));
-        let model = Arc::new(Gateway::new(
-            kernel.clone(),
-            Arc::new(routes),
-            facts.clone(),
-        ));
+        let gateway = Gateway::new(kernel.clone(), self.model.clone(), facts.clone());
+        let model = Arc::new(gateway);
         let worker = Worker::new(Loop {
             model,
             facts,
@@ -292,6 +338,19 @@ impl Life {
         tokio::time::timeout(PATIENCE, quiet)
             .await
             .expect("the session never came to rest")
+    }
+
+    /// Ends it as SIGKILL would.
+    pub(crate) fn kill(&self) {
+        self.died.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends it as an operator would: its turns are handed back.
+    pub(crate) async fn close(&self) {
+        assert!(self.kernel.close(PATIENCE).await);
+        while self.kernel.turns() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// Tells whether it died.

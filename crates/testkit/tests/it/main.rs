@@ -15,5 +15,6 @@ mod crash;
 mod faults;
 mod house;
 mod lives;
+mod poison;
 mod seeds;
 mod suites;
