@@ -239,11 +239,16 @@ impl Kernel {
             .saturating_sub(self.0.slots.available_permits())
     }
 
-    /// Stops taking leases, asks brains to hand back theirs, and waits for both until `deadline`.
-    ///
-    /// Returns whether all was handed back in time. Hands are left to whoever makes them.
-    pub async fn close(&self, deadline: Duration) -> bool {
+    /// Stops taking leases, and asks brains to hand back theirs at their next event.
+    pub fn hand_back(&self) {
         self.0.closing.cancel();
+    }
+
+    /// Does so, and waits until nothing is on its way any more, or until the deadline.
+    ///
+    /// Returns whether all was done in time. Hands are left to whoever makes them.
+    pub async fn close(&self, deadline: Duration) -> bool {
+        self.hand_back();
         self.0.tasks.close();
         tokio::time::timeout(deadline, self.0.tasks.wait())
             .await

@@ -219,7 +219,12 @@ impl From<Halt> for LeaseError {
 }
 
 /// Takes a new id whenever this process was declared dead, until the kernel closes.
+///
+/// Where nobody else uses the store, only a successor could have declared it: then it is over.
 pub(crate) async fn rise(inner: Arc<Inner>) {
+    if inner.life.beats.is_none() {
+        return;
+    }
     while !inner.closing.is_cancelled() {
         let dead = inner.life.process();
         tokio::select! {

@@ -168,6 +168,7 @@ impl Bench {
         let router = outlast_api::router(Api {
             kernel: kernel.clone(),
             models: Arc::new(TwoModels),
+            leaving: CancellationToken::new(),
             shutdown: shutdown.clone(),
             tasks: tasks.clone(),
             ping: setup.ping,

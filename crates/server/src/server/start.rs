@@ -92,6 +92,7 @@ impl Server {
             database,
             hands,
             phases: Phases::default(),
+            leaving: CancellationToken::new(),
             streams: CancellationToken::new(),
             connections: TaskTracker::new(),
             requests: TaskTracker::new(),
@@ -134,6 +135,7 @@ impl Server {
         let api = outlast_api::router(Api {
             kernel: self.kernel.clone(),
             models: Arc::new(Reachable { routes, facts }),
+            leaving: self.leaving.clone(),
             shutdown: self.streams.clone(),
             tasks: self.requests.clone(),
             ping: outlast_api::PING,

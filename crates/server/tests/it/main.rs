@@ -27,6 +27,7 @@ mod on_postgres;
 mod packages;
 mod readers;
 mod refusals;
+mod restart;
 mod run;
 mod secrets;
 mod support;

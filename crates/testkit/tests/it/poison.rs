@@ -1,17 +1,10 @@
 //! Sessions that end whoever works on them: parked in the end, and harmless to all others.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use outlast_kernel::HandLife;
 use outlast_protocol::{diagnosis::WaitsFor, id::SessionId};
 use outlast_session::{Kind, Proposal, Record, Rules};
-use outlast_testkit::faulty::Fault;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -94,13 +87,11 @@ async fn a_brain_that_panics_ends_its_turn_and_no_other() {
     assert!(!woken.threads[0].woken, "it is at rest: {woken:?}");
 }
 
-/// Starts a process that dies as soon as a brain has that session, unless it is parked.
+/// Starts a process that dies of the first word of a brain of that session.
 async fn cursed(world: &World, session: SessionId) -> Life {
-    let claimed = Arc::new(AtomicBool::new(false));
-    let own = claimed.clone();
     let curse = move |of: SessionId, proposal: &Proposal| {
         let brain = matches!(proposal, Proposal::Brain { .. } | Proposal::Keyed { .. });
-        of == session && brain && !own.swap(true, Ordering::SeqCst)
+        of == session && brain
     };
     world.start_cursed(curse).await
 }
@@ -115,7 +106,6 @@ async fn a_session_that_ends_its_process_is_parked_and_its_neighbours_are_served
     }
     let session = begin(&world, &life, &patient()).await;
     let mut lives = 0;
-    // Each life ends at the first word of a brain of that session.
     let attempts = loop {
         lives += 1;
         assert!(lives < LIVES, "it is never parked");
