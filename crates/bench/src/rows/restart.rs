@@ -112,7 +112,9 @@ async fn begin(client: &mut Client) -> Result<Vec<String>> {
         let text = json!({"script": steps()}).to_string();
         let content = json!([{"type": "text", "text": text}]);
         let events = json!({"events": [{"type": "user.message", "content": content}]});
-        client.send(session, Bytes::from(events.to_string())).await?;
+        client
+            .send(session, Bytes::from(events.to_string()))
+            .await?;
     }
     Ok(sessions)
 }
@@ -129,7 +131,8 @@ async fn look(
         let events = client.events(session, &[]).await?;
         let failed = |event: &Value| event.get("type") == Some(&json!("session.error"));
         *lost += usize::from(events.iter().any(failed));
-        let at = |event: Option<&Value>| event?.get("processed_at")?.as_str().and_then(Micros::parse);
+        let at =
+            |event: Option<&Value>| event?.get("processed_at")?.as_str().and_then(Micros::parse);
         let first = at(events.first()).context("a turn without a beginning")?;
         let last = at(events.last()).context("a turn without an end")?;
         if let Some(samples) = lengths.get_mut(number % KINDS.len()) {
@@ -151,7 +154,17 @@ fn rows(found: &Found) -> Vec<Row> {
                 .note(format!("{} of {} turns lost", found.lost, TURNS * ROUNDS))
         })
         .collect();
-    rows.push(Row::new(GROUP, "SIGTERM to the end of the process", "ms", &found.ended));
-    rows.push(Row::new(GROUP, "SIGTERM to the next one that serves", "ms", &found.served));
+    rows.push(Row::new(
+        GROUP,
+        "SIGTERM to the end of the process",
+        "ms",
+        &found.ended,
+    ));
+    rows.push(Row::new(
+        GROUP,
+        "SIGTERM to the next one that serves",
+        "ms",
+        &found.served,
+    ));
     rows
 }

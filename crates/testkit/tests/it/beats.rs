@@ -146,7 +146,7 @@ async fn processes_that_beat_are_left_alone() {
         world.start_beside("a", BEATS).await,
         world.start_beside("b", BEATS).await,
     );
-    let session = first.begin(&world, &slow(3_600_000)).await;
+    let session = first.begin(&world, &slow(300_000)).await;
     // Starts on a node of its own are no business of others.
     let third = world.start_beside("c", BEATS).await;
     assert!(second.life.rests(session).await);

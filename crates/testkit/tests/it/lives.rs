@@ -190,23 +190,21 @@ impl World {
         }
     }
 
-    /// Starts a process that dies of the first append that the curse meets.
+    /// Starts a process that dies of the first append for which the curse has a fault.
     pub(crate) async fn start_cursed(
         &self,
-        curse: impl Fn(SessionId, &Proposal) -> bool + Send + 'static,
+        mut curse: impl FnMut(SessionId, &Proposal) -> Option<Fault> + Send + 'static,
     ) -> Life {
         let died: Arc<AtomicBool> = Arc::default();
         let store = Faulty::new(self.memory.clone());
         let own = died.clone();
         store.hook(move |_, session, append| {
-            if !own.load(Ordering::SeqCst) && curse(session, &append.proposal) {
-                own.store(true, Ordering::SeqCst);
-            }
             if own.load(Ordering::SeqCst) {
-                Fault::Dead
-            } else {
-                Fault::None
+                return Fault::Dead;
             }
+            let fault = curse(session, &append.proposal);
+            own.store(fault.is_some(), Ordering::SeqCst);
+            fault.unwrap_or_default()
         });
         let kernel = self.run(Arc::new(store), &self.hands, None).await;
         Life {

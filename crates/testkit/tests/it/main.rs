@@ -10,6 +10,7 @@
 )]
 
 mod beats;
+mod boundaries;
 mod checkpoints;
 mod crash;
 mod faults;

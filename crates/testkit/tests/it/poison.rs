@@ -5,6 +5,7 @@ use std::time::Duration;
 use outlast_kernel::HandLife;
 use outlast_protocol::{diagnosis::WaitsFor, id::SessionId};
 use outlast_session::{Kind, Proposal, Record, Rules};
+use outlast_testkit::faulty::Fault;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -33,10 +34,10 @@ async fn begin(world: &World, life: &Life, events: &Value) -> SessionId {
 /// Returns how many brains came to nothing, if the session is parked.
 async fn parked(life: &Life, session: SessionId) -> Option<u32> {
     let found = life.kernel.diagnose(session).await.unwrap();
-    match found.threads[0].waits_for {
-        WaitsFor::Operator { attempts, .. } => Some(attempts),
-        _ => None,
-    }
+    let WaitsFor::Operator { attempts, .. } = found.threads[0].waits_for else {
+        return None;
+    };
+    Some(attempts)
 }
 
 fn errors(records: &[Record]) -> usize {
@@ -91,7 +92,7 @@ async fn a_brain_that_panics_ends_its_turn_and_no_other() {
 async fn cursed(world: &World, session: SessionId) -> Life {
     let curse = move |of: SessionId, proposal: &Proposal| {
         let brain = matches!(proposal, Proposal::Brain { .. } | Proposal::Keyed { .. });
-        of == session && brain
+        (of == session && brain).then_some(Fault::Dead)
     };
     world.start_cursed(curse).await
 }
