@@ -18,7 +18,9 @@ pub struct Api {
     pub kernel: Kernel,
     /// The models that agents may name.
     pub models: Arc<dyn Models>,
-    /// Ends streams and makes `/readyz` fail, once cancelled; other requests go on.
+    /// Makes `/readyz` fail, once cancelled; everything else goes on.
+    pub leaving: CancellationToken,
+    /// Ends streams, once cancelled; other requests go on.
     pub shutdown: CancellationToken,
     /// Owns work that goes on after its client went away; wait for it before the process ends.
     pub tasks: TaskTracker,

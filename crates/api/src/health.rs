@@ -32,7 +32,7 @@ pub(crate) async fn healthz() -> Answer {
 
 /// `GET /readyz`: the store can be written and read, and the process is not on its way out.
 pub(crate) async fn readyz(State(app): State<Shared>) -> Answer {
-    if app.shutdown.is_cancelled() {
+    if app.leaving.is_cancelled() || app.shutdown.is_cancelled() {
         return Err(Problem::new(ErrorCode::Unavailable, "the server is shutting down").into());
     }
     let mut last = app.probes.0.lock().await;

@@ -76,6 +76,8 @@ pub(crate) enum Row {
     File,
     /// Wake at 100,000 events
     Wake,
+    /// A restart under load
+    Restart,
     /// Memory
     Memory,
     /// Boot

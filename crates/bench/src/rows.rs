@@ -8,6 +8,7 @@ mod fill;
 pub(crate) mod hand;
 pub(crate) mod memory;
 pub(crate) mod message;
+pub(crate) mod restart;
 pub(crate) mod sandbox;
 pub(crate) mod size;
 pub(crate) mod token;

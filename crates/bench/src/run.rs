@@ -111,6 +111,7 @@ async fn group(bench: &mut Bench, row: Row) -> Result<Vec<report::Row>> {
         Row::File => rows::file::measure(bench).await,
         Row::Checkpoint => rows::checkpoint::measure(bench).await,
         Row::Wake => rows::wake::measure(bench).await,
+        Row::Restart => rows::restart::measure(bench).await,
         Row::Memory => rows::memory::measure(bench).await,
         Row::Boot => rows::boot::measure(bench).await,
         Row::Size => rows::size::measure(bench),

@@ -8,7 +8,7 @@ use outlast_model::{Call, Error, Events, Facts, Model, RetryKind};
 use outlast_session::Answer;
 use tokio::time::Instant;
 
-use crate::{metered::Meter, metric_definitions as metrics};
+use crate::{guarded::Guarded, metered::Meter, metric_definitions as metrics};
 
 /// A model behind the gateway.
 #[derive(Debug)]
@@ -34,7 +34,8 @@ impl Model for Gateway {
     /// Forwards a request whose epoch still holds the lease.
     ///
     /// The request leaves while the record of its start is being synced; no event of the answer
-    /// is handed on before that record is durable.
+    /// is handed on before that record is durable. Where the brain's process may have been declared
+    /// dead nothing leaves, and what runs is dropped.
     async fn stream(&self, call: Call) -> Result<Events, Error> {
         let brain = call.brain;
         let asker = Asker {
@@ -42,17 +43,23 @@ impl Model for Gateway {
             thread: brain.thread,
             epoch: brain.epoch,
         };
+        self.kernel.may_ask(asker).map_err(refused)?;
         let started = self.kernel.request_started(asker, call.request);
         let facts = self.facts.of(&call.model);
         let meter = Meter::new(self.kernel.clone(), asker, call.request, facts);
         let begun = Instant::now();
-        let (started, answer) = futures::join!(started, self.upstream.stream(call));
+        let asked = async { futures::join!(started, self.upstream.stream(call)) };
+        let (started, answer) = tokio::select! {
+            both = asked => both,
+            stop = self.kernel.stops(asker) => return Err(refused(stop)),
+        };
         allowed(started)?;
         match answer {
             Ok(events) => {
                 let waited = begun.elapsed().as_secs_f64();
                 ::metrics::histogram!(metrics::FIRST_EVENT).record(waited);
-                Ok(meter.over(events))
+                let guarded = Guarded::new(self.kernel.clone(), asker, events);
+                Ok(meter.over(Box::pin(guarded)))
             }
             Err(error) => {
                 meter.failed();
@@ -69,13 +76,23 @@ fn allowed(started: Result<Answer, LeaseError>) -> Result<(), Error> {
         Ok(answer) => Err(Error::Refused {
             message: format!("the request was not wanted: {answer:?}"),
         }),
-        Err(LeaseError::Unavailable(message)) => Err(Error::Retry {
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// Returns what a brain is told whose request is not made.
+pub(crate) fn refused(error: LeaseError) -> Error {
+    match error {
+        LeaseError::Unavailable(message) => Error::Retry {
             kind: RetryKind::Failed,
             after: None,
             message,
-        }),
-        Err(error) => Err(Error::Refused {
+        },
+        LeaseError::Unsure => Error::Withdrawn {
             message: error.to_string(),
-        }),
+        },
+        LeaseError::Over(_) | LeaseError::Illegal(_) | LeaseError::Broken(_) => Error::Refused {
+            message: error.to_string(),
+        },
     }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod gateway;
+mod guarded;
 mod metered;
 mod metric_definitions;
 mod routes;

@@ -135,6 +135,17 @@ impl Fakes {
             .count()
     }
 
+    /// Tells whether a call is over, however it ended.
+    pub fn is_settled(&self, call: EventId) -> bool {
+        let state = self.shared.state();
+        let mut hands = state.hands.values();
+        hands.any(|hand| {
+            let calls = hand.calls();
+            let outcome = calls.outcomes.get(&call);
+            outcome.is_some_and(|outcome| outcome.borrow().is_some())
+        })
+    }
+
     /// Returns the recipes of all hands that were made, in order.
     pub fn provisioned(&self) -> Vec<Recipe> {
         self.shared.state().provisioned.clone()

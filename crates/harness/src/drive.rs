@@ -59,8 +59,34 @@ pub(crate) enum Stuck {
     Lease(#[from] LeaseError),
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
+    #[error("the process does not know whether it lives")]
+    Halted,
     #[error("the log did not move")]
     Still,
+}
+
+/// Whose doing it is that a driver stops.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Cause {
+    /// A fault of ours, which the next brain may meet again.
+    Fault,
+    /// The log cannot be written or read now.
+    Log,
+    /// The lease is another's.
+    Lease,
+}
+
+impl Stuck {
+    /// Returns whose doing it is.
+    pub(crate) fn cause(&self) -> Cause {
+        match self {
+            Self::Still
+            | Self::Unreadable(_)
+            | Self::Lease(LeaseError::Illegal(_) | LeaseError::Broken(_)) => Cause::Fault,
+            Self::Lease(LeaseError::Unavailable(_)) => Cause::Log,
+            Self::Halted | Self::Lease(LeaseError::Over(_) | LeaseError::Unsure) => Cause::Lease,
+        }
+    }
 }
 
 impl<'a> Drive<'a> {
@@ -80,6 +106,10 @@ impl<'a> Drive<'a> {
     /// Works until the lease is given back.
     pub(crate) async fn run(&mut self) -> Result<(), Stuck> {
         loop {
+            tokio::select! {
+                settled = self.lease.settled() => settled?,
+                () = self.lease.closing() => {}
+            }
             let state = self.lease.state();
             let Some(thread) = self.lease.held(&state) else {
                 return Ok(());
@@ -89,7 +119,11 @@ impl<'a> Drive<'a> {
                 return Ok(());
             }
             let effect = step(thread);
-            self.perform(&effect, &state).await?;
+            match self.perform(&effect, &state).await {
+                // Whatever began is dropped; the same is decided again, once it may be done.
+                Err(Stuck::Halted | Stuck::Lease(LeaseError::Unsure)) => continue,
+                performed => performed?,
+            }
             if effect == Effect::Rest {
                 return Ok(());
             }
@@ -188,6 +222,9 @@ impl<'a> Drive<'a> {
     }
 
     async fn fail(&self, error: &outlast_model::Error) -> Result<(), Stuck> {
+        if matches!(error, outlast_model::Error::Withdrawn { .. }) {
+            return Err(Stuck::Halted);
+        }
         let state = self.lease.state();
         let Some(thread) = self.lease.held(&state) else {
             return Ok(());

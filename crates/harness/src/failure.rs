@@ -46,6 +46,7 @@ impl Retries {
             Error::Overflow { .. }
             | Error::NoModel { .. }
             | Error::Refused { .. }
+            | Error::Withdrawn { .. }
             | Error::Fatal { .. } => (ErrorKind::ModelRequestFailed, None),
         };
         let then = match after {

@@ -1,14 +1,16 @@
 //! Takes leases from the kernel and drives a turn under each.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use futures::FutureExt as _;
 use outlast_kernel::{Claims, Lease};
 use outlast_model::{Facts, Model};
 use outlast_session::Step;
+use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    drive::{Drive, Stuck, Tools},
+    drive::{Cause, Drive, Stuck, Tools},
     failure::{self, Retries},
 };
 
@@ -61,10 +63,20 @@ impl Worker {
     }
 }
 
-/// Drives one lease to its end.
+/// How long a lease is kept whose log cannot be written or read: whoever claims next may not be able
+/// either.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Drives one lease to its end. A brain that panics ends this turn and no other.
 async fn turn(lease: &Lease, tools: &Tools) {
     let session = lease.session();
-    match Drive::new(lease, tools).run().await {
+    let mut drive = Drive::new(lease, tools);
+    let driven = AssertUnwindSafe(drive.run()).catch_unwind();
+    let Ok(driven) = driven.await else {
+        tracing::error!(session.id = %session, "a brain of session `{session}` panicked");
+        return lease.broke();
+    };
+    match driven {
         Ok(()) => {}
         Err(Stuck::Unreadable(fault)) => {
             tracing::error!(session.id = %session, "session `{session}` is over: {fault}");
@@ -75,6 +87,16 @@ async fn turn(lease: &Lease, tools: &Tools) {
         }
         Err(stuck) => {
             tracing::warn!(session.id = %session, "a turn of session `{session}` stopped: {stuck}");
+            match stuck.cause() {
+                Cause::Fault => lease.broke(),
+                Cause::Log => {
+                    tokio::select! {
+                        () = sleep(PAUSE) => {}
+                        () = lease.closing() => {}
+                    }
+                }
+                Cause::Lease => {}
+            }
         }
     }
 }

@@ -1,22 +1,30 @@
 //! Calls: allowed by the log, run at most once, settled once.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use outlast_hands::{CallError, Fence, Hand, HandLost as Lost, Recalled};
 use outlast_protocol::{
     CallResult, Outcome,
     event::{AgentToolResult, Body as _},
-    id::{EventId, IncarnationId},
+    id::{EventId, IncarnationId, ProcessId},
 };
 use outlast_session::{Answer, Fact, Phase, Proposal, Route, State, body::HandLost};
 use outlast_store::Slice;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::sleep;
 
 use crate::{
-    HandLife, Lease, LeaseError, checkpoint::Use, kernel::Inner, lease::joined,
+    HandLife, Lease, LeaseError,
+    checkpoint::Use,
+    kernel::Inner,
+    lease::{died, joined},
+    life::Halt,
     metric_definitions as metrics,
 };
+
+/// How often a process that was declared dead looks who took its sessions.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A call on its way, free of the lease's life.
 #[derive(Clone)]
@@ -25,6 +33,7 @@ pub(crate) struct Job {
     pub(crate) session: outlast_protocol::id::SessionId,
     pub(crate) thread: u32,
     pub(crate) epoch: u64,
+    pub(crate) process: ProcessId,
 }
 
 /// What came of asking a hand.
@@ -52,9 +61,7 @@ impl Lease {
     pub async fn execute(&self, call: EventId) -> Result<(), LeaseError> {
         let job = self.job();
         let handle = self.inner.tasks.spawn(async move { job.run(call).await });
-        handle
-            .await
-            .unwrap_or_else(|fault| Err(LeaseError::Unavailable(fault.to_string())))
+        handle.await.unwrap_or_else(|fault| Err(died(fault)))
     }
 
     /// Stops a call: it is settled as done if it was faster, else as interrupted.
@@ -72,12 +79,12 @@ impl Lease {
     }
 
     fn job(&self) -> Job {
-        let (session, thread, epoch) = (self.session(), self.thread_number(), self.epoch());
         Job {
             inner: self.inner.clone(),
-            session,
-            thread,
-            epoch,
+            session: self.session(),
+            thread: self.thread_number(),
+            epoch: self.epoch(),
+            process: self.process(),
         }
     }
 }
@@ -94,6 +101,7 @@ impl Job {
                 "`{call}` is the client's to answer"
             )));
         }
+        self.inner.life.check(self.process)?;
         match open.phase {
             Phase::Settled(_) => Ok(()),
             Phase::Asked => Err(LeaseError::Illegal(format!(
@@ -123,7 +131,7 @@ impl Job {
                 // An interrupt waits, or somebody else was first: the brain will see.
                 return Ok(());
             }
-            match self.ask(call, position, &*hand).await? {
+            match self.ask(call, position, &hand).await? {
                 Asked::Settled => return Ok(()),
                 Asked::NotStarted(_) if again => again = false,
                 Asked::NotStarted(lost) => return self.settle(call, ended(&lost)).await,
@@ -151,7 +159,7 @@ impl Job {
         incarnation: IncarnationId,
     ) -> Result<(), LeaseError> {
         if let Some(hand) = self.inner.hands.find(incarnation).await {
-            return match self.ask(call, position, &*hand).await? {
+            return match self.ask(call, position, &hand).await? {
                 Asked::Settled => Ok(()),
                 Asked::NotStarted(_) => self.begin(call, position).await,
             };
@@ -171,7 +179,7 @@ impl Job {
         &self,
         call: EventId,
         position: u64,
-        hand: &dyn Hand,
+        hand: &Arc<dyn Hand>,
     ) -> Result<Asked, LeaseError> {
         let slice = Slice::after(position.saturating_sub(1), 1);
         let records = self.inner.store.read(self.session, slice).await?;
@@ -183,10 +191,17 @@ impl Job {
         };
         let fence = self.fence();
         let using = Use::begin(&self.inner, self.session, hand.incarnation()).await;
+        // As late as can be: a process that was stopped and goes on here has nothing run.
+        self.inner.life.check(self.process)?;
         let done = tokio::select! {
             done = hand.execute(fence, call, &wanted.name, wanted.input) => done,
             () = self.left_alone() => {
                 return Err(LeaseError::Unavailable("the server closes, the call goes on".to_owned()));
+            }
+            () = self.inner.life.died(self.process) => {
+                let job = self.clone();
+                self.inner.tasks.spawn(job.abandon(call, hand.clone()));
+                return Err(Halt::Dead.into());
             }
         };
         let result = match done {
@@ -208,6 +223,35 @@ impl Job {
         // Afterwards: a checkpoint that is due waits for no result, and no result for it.
         drop(using);
         settled.map(|()| Asked::Settled)
+    }
+
+    /// Stops a call that a dead brain had run, once a brain elsewhere goes on without it.
+    ///
+    /// One here joins it, under the id that this process goes on with.
+    async fn abandon(self, call: EventId, hand: Arc<dyn Hand>) {
+        let taken = async {
+            loop {
+                sleep(LOOK).await;
+                let Ok(state) = self.state().await else {
+                    continue;
+                };
+                let thread = state.thread(self.thread);
+                let Some(thread) = thread.filter(|thread| thread.epoch != self.epoch) else {
+                    continue;
+                };
+                let lease = thread.lease.as_ref();
+                return lease.is_none_or(|lease| !self.inner.life.is(lease.process));
+            }
+        };
+        let elsewhere = tokio::select! {
+            elsewhere = taken => elsewhere,
+            () = self.inner.closing.cancelled() => return,
+        };
+        if elsewhere {
+            ::metrics::counter!(metrics::ABANDONED).increment(1);
+            tracing::warn!(session.id = %self.session, "stopping `{call}`: another node goes on without it");
+            hand.cancel(call).await;
+        }
     }
 
     /// Waits until this process closes and its hands go on without it: the next one asks again.

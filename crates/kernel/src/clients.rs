@@ -10,9 +10,11 @@ use outlast_protocol::{
     session::{Session, Thread, UpdateSession},
 };
 use outlast_session::{
-    Act, Answer, Create, Input, Kind, Proposal, Record, Send, State, Update, body::Config, view,
+    Act, Answer, Claim, Create, Input, Kind, Proposal, Record, Send, State, Update, body::Config,
+    view,
 };
-use outlast_store::{Listing, Outcome, Receipt, SessionQuery};
+use outlast_store::{AppendError, Listing, Outcome, Receipt, SessionQuery};
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::{Kernel, checkpoint, error};
 
@@ -35,18 +37,18 @@ impl Kernel {
         self.check_sources("initial_events", events).await?;
         let id = SessionId::mint(self.now(), self.entropy());
         let thread = ThreadId::mint(self.now(), self.entropy());
-        let (permit, claim) = self.0.reserve().unzip();
-        let inputs = events.iter().map(input).collect();
-        let create = Create {
-            id,
-            thread,
-            config: Arc::new(config),
-            inputs,
-            by,
-            claim,
+        let config = Arc::new(config);
+        let make = |claim| {
+            Proposal::Create(Box::new(Create {
+                id,
+                thread,
+                config: config.clone(),
+                inputs: events.iter().map(input).collect(),
+                by,
+                claim,
+            }))
         };
-        let proposal = Proposal::Create(Box::new(create));
-        let outcome = join(self.0.append(id, proposal, receipt, permit)).await?;
+        let outcome = self.accept(id, make, receipt).await?;
         // As it was at that moment: a repeat of the request gets the same answer.
         view::session(&outcome.state, outcome.state.at, self.0.options.hour_price)
             .ok_or_else(|| error::internal(&"a session without configuration"))
@@ -63,11 +65,31 @@ impl Kernel {
         receipt: Option<Receipt>,
     ) -> Result<Vec<Record>, Problem> {
         self.check_sources("events", events).await?;
-        let (permit, claim) = self.0.reserve().unzip();
-        let inputs = events.iter().map(input).collect();
-        let proposal = Proposal::Send(Send { inputs, by, claim });
-        let outcome = join(self.0.append(session, proposal, receipt, permit)).await?;
+        let make = |claim| {
+            let inputs = events.iter().map(input).collect();
+            Proposal::Send(Send { inputs, by, claim })
+        };
+        let outcome = self.accept(session, make, receipt).await?;
         Ok(accepted(&outcome.records))
+    }
+
+    /// Accepts what a client wants, and claims along with it if a slot is free.
+    async fn accept(
+        &self,
+        session: SessionId,
+        make: impl Fn(Option<Claim>) -> Proposal,
+        receipt: Option<Receipt>,
+    ) -> Result<Outcome, Problem> {
+        let (permit, claim) = self.0.reserve().unzip();
+        let append = |claim, permit| {
+            let proposal = make(claim);
+            self.0.append(session, proposal, receipt.clone(), permit)
+        };
+        match append(claim, permit).await {
+            // That is nothing to the client: another process has a brain for it.
+            Ok(Err(AppendError::Dead(_))) => join(append(None, None)).await,
+            outcome => told(outcome),
+        }
     }
 
     /// Returns a session.
@@ -202,9 +224,13 @@ impl Kernel {
 
 /// Waits for an append and turns its failure into words for a client.
 pub(crate) async fn join(
-    handle: tokio::task::JoinHandle<Result<Outcome, outlast_store::AppendError>>,
+    handle: JoinHandle<Result<Outcome, AppendError>>,
 ) -> Result<Outcome, Problem> {
-    match handle.await {
+    told(handle.await)
+}
+
+fn told(outcome: Result<Result<Outcome, AppendError>, JoinError>) -> Result<Outcome, Problem> {
+    match outcome {
         Ok(outcome) => outcome.map_err(error::append),
         Err(fault) => Err(error::internal(&fault)),
     }
@@ -278,7 +304,7 @@ fn updated(state: &State, change: &UpdateSession, by: ApiKeyId) -> Result<Option
         return Ok(None);
     }
     let agent = config.agent != from.agent;
-    let event = told(&from, &config, agent);
+    let event = changes(&from, &config, agent);
     Ok(Some(Update {
         from,
         config: Arc::new(config),
@@ -289,7 +315,7 @@ fn updated(state: &State, change: &UpdateSession, by: ApiKeyId) -> Result<Option
 }
 
 /// Returns the body of `session.updated`: what changed and nothing else.
-fn told(from: &Config, config: &Config, agent: bool) -> outlast_session::Json {
+fn changes(from: &Config, config: &Config, agent: bool) -> outlast_session::Json {
     let event = SessionUpdated {
         agent: agent.then(|| config.agent.clone()),
         metadata: if config.metadata == from.metadata {

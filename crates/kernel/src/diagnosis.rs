@@ -76,7 +76,7 @@ impl Kernel {
         sessions.truncate(LISTED);
         Ok(ServerDiagnosis {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            process_id: inner.process,
+            process_id: inner.life.process(),
             at: inner.clock.now(),
             brains: inner.options.brains.max(1),
             busy: self.turns(),
@@ -109,7 +109,7 @@ impl Kernel {
         })
     }
 
-    /// Starts some brain on whatever of a session wants one now; safe to repeat.
+    /// Starts some brain on whatever of a session wants one now, or is parked; safe to repeat.
     ///
     /// A thread that a living brain has, that a client has to answer or whose moment has not come
     /// is left as it is: the answer says so.
@@ -125,6 +125,9 @@ impl Kernel {
             let claim = inner.takeable(&state, thread, &living);
             let woken = match claim {
                 Some(ready) => dispatch::claim(inner, ready).await,
+                None if seen.waker() == Waker::Parked => {
+                    dispatch::revive(inner, session, thread).await
+                }
                 None => false,
             };
             threads.push((seen.id, thread, woken));
@@ -191,12 +194,19 @@ impl Inner {
         match seen.waker() {
             Waker::Ended => WaitsFor::Nothing,
             Waker::Input => WaitsFor::Input,
+            Waker::Parked => match seen.parked {
+                Some(parked) => WaitsFor::Operator {
+                    attempts: parked.attempts,
+                    parked_at: parked.at,
+                },
+                None => WaitsFor::Input,
+            },
             Waker::Answers(event_ids) => WaitsFor::Answers { event_ids },
             Waker::Brain => WaitsFor::AnyBrain,
             Waker::Timer(at) => WaitsFor::Timer { at },
             Waker::Lease(process_id) => {
                 let here = self.leases.has(state.id, thread, seen.epoch);
-                let holder = match (process_id == self.process, here) {
+                let holder = match (process_id == self.life.process(), here) {
                     (true, true) => Holder::Here,
                     (true, false) => Holder::Forgotten,
                     (false, _) if living.contains(&process_id) => Holder::Elsewhere,
@@ -222,7 +232,10 @@ impl Inner {
                 Holder::Forgotten | Holder::Dead => Some(ready(Some(process_id))),
                 Holder::Here | Holder::Elsewhere => None,
             },
-            WaitsFor::Nothing | WaitsFor::Input | WaitsFor::Answers { .. } => None,
+            WaitsFor::Nothing
+            | WaitsFor::Input
+            | WaitsFor::Answers { .. }
+            | WaitsFor::Operator { .. } => None,
         }
     }
 }

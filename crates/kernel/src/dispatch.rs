@@ -4,14 +4,13 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use outlast_protocol::{
     Micros,
-    event::{Body as _, ErrorKind, RetryStatus, SessionError},
     id::{IncarnationId, SessionId},
 };
-use outlast_session::{Claim, Failure, Proposal, State, Step, Then, Thread};
-use outlast_store::{ReadError, Ready};
+use outlast_session::{Answer, Claim, Proposal, State, Thread};
+use outlast_store::{Outcome, ReadError, Ready};
 use tokio::time::sleep;
 
-use crate::{checkpoint, files, kernel::Inner, lease::Lease, metric_definitions as metrics};
+use crate::{checkpoint, files, kernel::Inner, metric_definitions as metrics};
 
 /// How often the store is asked even if nobody said that there is work.
 const POLL: Duration = Duration::from_secs(1);
@@ -63,7 +62,9 @@ async fn round(inner: &Arc<Inner>) -> bool {
         // A slot that comes free is followed by an append, which wakes this task.
         return false;
     }
-    let ready = match inner.store.ready(inner.clock.now(), free).await {
+    // Suspects that wait for their turn stand in nobody's way.
+    let most = free + inner.quarantine.waiting();
+    let ready = match inner.store.ready(inner.clock.now(), most).await {
         Ok(ready) => ready,
         Err(fault) => {
             tracing::error!(%fault, "cannot look for sessions with work: {fault}");
@@ -71,38 +72,110 @@ async fn round(inner: &Arc<Inner>) -> bool {
             return false;
         }
     };
-    let full = ready.len() == free;
+    let full = ready.len() == most;
+    inner.quarantine.seen(&ready);
     let mut won = false;
     for thread in ready {
-        won |= claim(inner, thread).await;
+        if !inner.quarantine.must_wait(&thread) {
+            won |= claim(inner, thread).await;
+        }
     }
     full && won
 }
 
+/// How a thread is claimed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Manner {
+    /// Beside others.
+    Usual,
+    /// As the only suspect of this process.
+    Alone,
+    /// To go on with what was given up.
+    Revive,
+}
+
 /// Claims one thread; tells whether that put a brain on it.
 pub(crate) async fn claim(inner: &Arc<Inner>, ready: Ready) -> bool {
-    let Some((permit, claim)) = inner.reserve() else {
+    let answer = match append(inner, ready, Manner::Usual).await {
+        Some(outcome) => outcome.answer,
+        None => return false,
+    };
+    match answer {
+        Answer::Appended => true,
+        Answer::Suspect => claim_alone(inner, ready).await,
+        Answer::Repeated { .. }
+        | Answer::InputArrived
+        | Answer::Interrupted
+        | Answer::AlreadySettled
+        | Answer::LimitReached
+        | Answer::Changed
+        | Answer::Parked
+        | Answer::Nothing => false,
+    }
+}
+
+/// Claims a suspect, unless this process works on another one.
+async fn claim_alone(inner: &Arc<Inner>, ready: Ready) -> bool {
+    let Some(alone) = inner.quarantine.enter(&ready) else {
         return false;
     };
-    let claim = Claim {
-        dead: ready.dead,
-        ..claim
+    let Some(outcome) = append(inner, ready, Manner::Alone).await else {
+        return false;
     };
-    let proposal = Proposal::Claim {
-        thread: ready.thread,
-        claim,
+    let claimed = outcome.answer == Answer::Appended;
+    if claimed {
+        tracing::warn!(
+            session.id = %ready.session,
+            "`{}` comes to nothing again and again: it is worked on alone", ready.session
+        );
+        alone.hold(inner, &outcome.state, ready.thread);
+    }
+    claimed
+}
+
+/// Has a parked thread go on; tells whether that put a brain on it.
+pub(crate) async fn revive(inner: &Arc<Inner>, session: SessionId, thread: u32) -> bool {
+    let dead = None;
+    let ready = Ready {
+        session,
+        thread,
+        dead,
     };
-    let handle = inner.append(ready.session, proposal, None, Some(permit));
+    let outcome = append(inner, ready, Manner::Revive).await;
+    outcome.is_some_and(|outcome| outcome.answer == Answer::Appended)
+}
+
+/// Proposes a claim, if a slot is free.
+async fn append(inner: &Arc<Inner>, ready: Ready, manner: Manner) -> Option<Outcome> {
+    let (permit, claim) = inner.reserve()?;
+    let Ready {
+        session,
+        thread,
+        dead,
+    } = ready;
+    let claim = Claim { dead, ..claim };
+    let proposal = match manner {
+        Manner::Usual => Proposal::Claim { thread, claim },
+        Manner::Alone => Proposal::ClaimAlone { thread, claim },
+        Manner::Revive => Proposal::Revive { thread, claim },
+    };
+    let handle = inner.append(session, proposal, None, Some(permit));
     match handle.await {
-        Ok(Ok(outcome)) => !outcome.records.is_empty(),
+        Ok(Ok(outcome)) => {
+            if outcome.answer == Answer::Parked {
+                ::metrics::counter!(metrics::PARKED).increment(1);
+                tracing::error!(session.id = %session, "no brain gets on with `{session}`: it is parked");
+            }
+            Some(outcome)
+        }
         Ok(Err(fault)) => {
-            tracing::warn!(session.id = %ready.session, "cannot claim `{}`: {fault}", ready.session);
+            tracing::warn!(session.id = %session, "cannot claim `{session}`: {fault}");
             sleep(PAUSE).await;
-            false
+            None
         }
         Err(fault) => {
             tracing::error!("a claim died: {fault}");
-            false
+            None
         }
     }
 }
@@ -125,7 +198,7 @@ pub(crate) async fn recover(inner: Arc<Inner>, session: SessionId) {
         let ready = Ready {
             session,
             thread,
-            dead: Some(inner.process),
+            dead: Some(inner.life.process()),
         };
         if claim(&inner, ready).await {
             return;
@@ -135,11 +208,12 @@ pub(crate) async fn recover(inner: Arc<Inner>, session: SessionId) {
 
 /// Returns a thread that stands as held by this process while no brain of it knows.
 fn orphan(inner: &Inner, state: &State) -> Option<u32> {
+    let process = inner.life.process();
     let lost = |(number, thread): &(u32, &Thread)| {
         let ours = thread
             .lease
             .as_ref()
-            .is_some_and(|lease| lease.process == inner.process);
+            .is_some_and(|lease| lease.process == process);
         ours && !inner.leases.has(state.id, *number, thread.epoch)
     };
     (0_u32..)
@@ -159,34 +233,6 @@ async fn delay(inner: &Arc<Inner>) -> Duration {
         Ok(Some(at)) => at.since(now).clamp(Duration::from_millis(1), POLL),
         Ok(None) | Err(_) => POLL,
     }
-}
-
-/// Gives up a turn that no brain gets on with, so that it does not burn for ever.
-///
-/// Returns the lease if the turn goes on.
-pub(crate) async fn bounded(lease: Lease) -> Option<Lease> {
-    let state = lease.state();
-    let thread = lease.held(&state)?;
-    let retries = thread.turn.map_or(0, |turn| turn.retries);
-    let tries = thread.attempts.saturating_sub(retries);
-    if tries <= lease.inner.options.attempts || !thread.interrupts.is_empty() {
-        return Some(lease);
-    }
-    tracing::error!(session.id = %state.id, tries, "giving up a turn of `{}`", state.id);
-    ::metrics::counter!(metrics::GIVEN_UP).increment(1);
-    let words = format!(
-        "the turn was started {} times without getting on",
-        tries - 1
-    );
-    let error = SessionError::new(ErrorKind::Unknown, words, RetryStatus::Exhausted);
-    let failure = Failure {
-        error: error.to_raw().into(),
-        then: Then::Exhausted,
-    };
-    if let Err(fault) = lease.propose(Step::Fail(failure)).await {
-        tracing::warn!(session.id = %state.id, "cannot give up a turn: {fault}");
-    }
-    None
 }
 
 /// Drops receipts that answer nobody any more.

@@ -16,6 +16,12 @@ pub enum LeaseError {
     /// What was proposed cannot follow; a fault of the brain, which must stop.
     #[error("the proposal is illegal: {0}")]
     Illegal(String),
+    /// This process does not know whether it lives, so nothing begins; the lease may be its own still.
+    #[error("no beat of this process was confirmed for long, so nothing begins")]
+    Unsure,
+    /// A part of this process died on it: a fault of our own.
+    #[error("a part of the server broke: {0}")]
+    Broken(String),
     /// The log cannot be written or read now.
     #[error("{0}")]
     Unavailable(String),

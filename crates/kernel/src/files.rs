@@ -19,7 +19,7 @@ use outlast_blobs::{Key, Reader};
 use outlast_protocol::{
     ErrorCode, Micros, Problem,
     file::{File, Scope},
-    id::FileId,
+    id::{FileId, ProcessId},
 };
 use outlast_store::{Blob, FilePage, FileQuery, ReadError, Receipt, StoredFile, WriteError};
 use tokio::io::{AsyncRead, ReadBuf};
@@ -51,6 +51,8 @@ pub struct Received {
 pub(crate) struct Loose {
     inner: Arc<Inner>,
     blob: Blob,
+    /// Whose note it is; once that process is dead, anybody removes the blob.
+    by: ProcessId,
     named: bool,
 }
 
@@ -78,11 +80,21 @@ impl Drop for Loose {
 impl Loose {
     /// Notes a blob before its first byte is written.
     pub(crate) async fn begin(inner: &Arc<Inner>, blob: Blob) -> Result<Self, WriteError> {
-        inner.store.begin_blob(blob.clone(), inner.process).await?;
+        let by = inner.life.process();
+        inner.store.begin_blob(blob.clone(), by).await?;
         Ok(Self {
             inner: inner.clone(),
             blob,
+            by,
             named: false,
+        })
+    }
+
+    /// Fails unless the blob is still there to be named: nobody but a process that lives keeps one.
+    pub(crate) fn check(&self) -> Result<(), WriteError> {
+        self.inner.life.check(self.by).map_err(|_| {
+            let words = "this process may have been declared dead while the bytes came";
+            WriteError::Unavailable(words.to_owned())
         })
     }
 
@@ -191,6 +203,8 @@ impl Kernel {
         file: StoredFile,
         receipt: Option<Receipt>,
     ) -> Result<(), Problem> {
+        let checked = received.loose.check();
+        checked.map_err(|fault| error::write(&fault))?;
         let kept = self.0.store.insert_file(file, receipt).await;
         kept.map_err(|fault| error::write(&fault))?;
         received.loose.named();

@@ -31,8 +31,10 @@ use crate::{
     files::Publisher,
     hand::{self, Hands},
     lease::{Claims, Lease, Leases},
+    life::{self, Beats, Life},
     monitor::{self, Monitor},
     preview::Bus,
+    quarantine::Quarantine,
     signal::Signals,
 };
 
@@ -59,8 +61,6 @@ pub struct Parts {
 pub struct Options {
     /// Turns that run at once in this process.
     pub brains: usize,
-    /// Claims of a thread without progress before its turn is given up.
-    pub attempts: u32,
     /// Limits of each hand.
     pub limits: Limits,
     /// What a node must be able to isolate: a hand that cannot be held so is refused.
@@ -83,6 +83,9 @@ pub struct Options {
     pub hour_price: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
+    /// How this process says that it lives; absent where no other can use the store, so that nobody
+    /// could declare it dead.
+    pub beats: Option<Beats>,
 }
 
 /// What becomes of hands when their server ends.
@@ -105,7 +108,7 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) options: Options,
-    pub(crate) process: ProcessId,
+    pub(crate) life: Arc<Life>,
     pub(crate) hands: Hands,
     pub(crate) publisher: Publisher,
     pub(crate) checkpoints: Checkpoints,
@@ -114,6 +117,7 @@ pub(crate) struct Inner {
     pub(crate) signals: Signals,
     pub(crate) leases: Leases,
     pub(crate) monitor: Monitor,
+    pub(crate) quarantine: Quarantine,
     /// When an append last found the store unavailable, in microseconds; 0 is never.
     failed_at: AtomicI64,
     /// Told when a thread may want a brain.
@@ -125,11 +129,11 @@ pub(crate) struct Inner {
 }
 
 impl Kernel {
-    /// Opens the door: declares older processes dead and begins to wake what has work.
+    /// Opens the door: declares older processes of this node dead and begins to wake what has work.
     ///
     /// # Errors
     ///
-    /// If the store cannot be written.
+    /// If the store cannot be written, or there is no thread to beat.
     pub async fn start(parts: Parts) -> Result<(Self, Claims), WriteError> {
         let Parts {
             store,
@@ -140,7 +144,11 @@ impl Kernel {
             options,
         } = parts;
         let process = ProcessId::mint(clock.now(), &*entropy);
+        let before = clock.uptime();
         store.register(process, clock.now()).await?;
+        let life = Arc::new(Life::new(clock.clone(), options.beats, process, before));
+        life::start(&life, store.clone())
+            .map_err(|fault| WriteError::Unavailable(format!("nothing can beat: {fault}")))?;
         // Bounded by the slots: a lease is only sent along with the permit it holds.
         let (claims, receiver) = mpsc::unbounded_channel();
         let slots = Arc::new(Semaphore::new(options.brains.max(1)));
@@ -153,6 +161,7 @@ impl Kernel {
             signals: Signals::default(),
             leases: Leases::default(),
             monitor: Monitor::default(),
+            quarantine: Quarantine::default(),
             failed_at: AtomicI64::new(0),
             wake: Notify::new(),
             closing: CancellationToken::new(),
@@ -162,7 +171,7 @@ impl Kernel {
             clock,
             entropy,
             options,
-            process,
+            life,
             slots,
             claims,
         });
@@ -170,6 +179,8 @@ impl Kernel {
         inner.tasks.spawn(dispatch::tidy(inner.clone()));
         inner.tasks.spawn(monitor::watch(inner.clone()));
         inner.tasks.spawn(checkpoint::watch(inner.clone()));
+        inner.tasks.spawn(life::watch_peers(inner.clone()));
+        inner.tasks.spawn(life::rise(inner.clone()));
         Ok((Self(inner), Claims::new(receiver)))
     }
 
@@ -228,15 +239,34 @@ impl Kernel {
             .saturating_sub(self.0.slots.available_permits())
     }
 
-    /// Stops taking leases, asks brains to hand back theirs, and waits for both until `deadline`.
-    ///
-    /// Returns whether all was handed back in time. Hands are left to whoever makes them.
-    pub async fn close(&self, deadline: Duration) -> bool {
+    /// Stops taking leases, and asks brains to hand back theirs at their next event.
+    pub fn hand_back(&self) {
         self.0.closing.cancel();
+    }
+
+    /// Does so, and waits until nothing is on its way any more, or until the deadline.
+    ///
+    /// Returns whether all was done in time. Hands are left to whoever makes them.
+    pub async fn close(&self, deadline: Duration) -> bool {
+        self.hand_back();
         self.0.tasks.close();
         tokio::time::timeout(deadline, self.0.tasks.wait())
             .await
             .is_ok()
+    }
+
+    /// Ends this process's part in the store: what it did not hand back is others' to take at once.
+    ///
+    /// Nothing of it begins from here on.
+    pub async fn end(&self) {
+        let inner = &self.0;
+        let process = inner.life.process();
+        inner.life.end().await;
+        if inner.options.beats.is_some()
+            && let Err(fault) = inner.store.declare_dead(process).await
+        {
+            tracing::warn!(%fault, "others have to find out that this process ended: {fault}");
+        }
     }
 }
 
@@ -248,14 +278,15 @@ impl Inner {
 
     /// Reserves a slot and the right to claim along with an append, if a slot is free.
     pub(crate) fn reserve(&self) -> Option<(OwnedSemaphorePermit, Claim)> {
-        if self.closing.is_cancelled() {
+        let process = self.life.process();
+        if self.closing.is_cancelled() || self.life.check(process).is_err() {
             return None;
         }
         let permit = self.slots.clone().try_acquire_owned().ok()?;
         Some((
             permit,
             Claim {
-                process: self.process,
+                process,
                 dead: None,
             },
         ))
@@ -283,6 +314,7 @@ impl Inner {
                 Err(AppendError::Unavailable(_)) if permit.is_some() => {
                     inner.tasks.spawn(dispatch::recover(inner.clone(), session));
                 }
+                Err(AppendError::Dead(process)) => inner.life.declared(*process),
                 Err(_) => {}
             }
             outcome
@@ -322,7 +354,7 @@ impl Inner {
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kernel")
-            .field("process", &self.0.process)
+            .field("life", &self.0.life)
             .finish_non_exhaustive()
     }
 }
@@ -330,7 +362,7 @@ impl fmt::Debug for Kernel {
 impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inner")
-            .field("process", &self.process)
+            .field("life", &self.life)
             .finish_non_exhaustive()
     }
 }

@@ -1,18 +1,26 @@
 //! A brain's right to work on one thread, and all it can do with it.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use outlast_protocol::id::{EventId, SessionId};
+use outlast_protocol::id::{EventId, ProcessId, SessionId};
 use outlast_session::{Fence, Kind, Proposal, Record, State, Step, Thread, body::Claimed};
 use outlast_store::{AppendError, Outcome, Slice, Snapshot};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc, watch},
+    task::JoinError,
+};
 
-use crate::{Kernel, LeaseError, Preview, dispatch, kernel::Inner, metric_definitions as metrics};
+use crate::{
+    Kernel, LeaseError, Preview, kernel::Inner, life::Halt, metric_definitions as metrics,
+};
 
 /// How long to wait before a lease is given back once more.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -28,13 +36,9 @@ impl Claims {
 
     /// Waits for the next lease; `None` once the kernel is gone.
     pub async fn recv(&mut self) -> Option<Lease> {
-        loop {
-            let lease = self.0.recv().await?;
-            ::metrics::counter!(metrics::CLAIMS).increment(1);
-            if let Some(lease) = dispatch::bounded(lease).await {
-                return Some(lease);
-            }
-        }
+        let lease = self.0.recv().await?;
+        ::metrics::counter!(metrics::CLAIMS).increment(1);
+        Some(lease)
     }
 }
 
@@ -47,22 +51,36 @@ pub struct Lease {
     session: SessionId,
     thread: u32,
     epoch: u64,
+    /// The process that it was claimed for: a later life of this one has nothing of it.
+    process: ProcessId,
+    /// Whether its brain ended by a fault of its own.
+    broken: AtomicBool,
     order: Arc<Mutex<Order>>,
     signal: watch::Receiver<Arc<State>>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// The leases that brains of this process hold: (session, thread, epoch).
+/// The leases that brains of this process hold: (session, thread, epoch), and who claimed them.
 #[derive(Debug, Default)]
-pub(crate) struct Leases(Mutex<HashSet<(SessionId, u32, u64)>>);
+pub(crate) struct Leases(Mutex<HashMap<(SessionId, u32, u64), ProcessId>>);
 
 impl Leases {
     /// Tells whether a brain of this process has that lease.
     pub(crate) fn has(&self, session: SessionId, thread: u32, epoch: u64) -> bool {
-        self.set().contains(&(session, thread, epoch))
+        self.claimant(session, thread, epoch).is_some()
     }
 
-    fn set(&self) -> MutexGuard<'_, HashSet<(SessionId, u32, u64)>> {
+    /// Returns the process that such a brain's lease was claimed for.
+    pub(crate) fn claimant(
+        &self,
+        session: SessionId,
+        thread: u32,
+        epoch: u64,
+    ) -> Option<ProcessId> {
+        self.map().get(&(session, thread, epoch)).copied()
+    }
+
+    fn map(&self) -> MutexGuard<'_, HashMap<(SessionId, u32, u64), ProcessId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -86,18 +104,19 @@ impl Lease {
             .iter()
             .rfind(|record| record.kind == Kind::Claimed)?;
         let claimed: Claimed = serde_json::from_str(record.body.text()).ok()?;
-        if claimed.process != inner.process {
+        let process = claimed.process;
+        if !inner.life.is(process) {
             return None;
         }
-        inner
-            .leases
-            .set()
-            .insert((outcome.state.id, record.thread, claimed.epoch));
+        let key = (outcome.state.id, record.thread, claimed.epoch);
+        inner.leases.map().insert(key, process);
         Some(Self {
             inner: inner.clone(),
             session: outcome.state.id,
             thread: record.thread,
             epoch: claimed.epoch,
+            process,
+            broken: AtomicBool::new(false),
             order: Arc::default(),
             signal: inner.signals.follow(&outcome.state),
             _permit: permit,
@@ -107,6 +126,11 @@ impl Lease {
     /// Returns the session.
     pub fn session(&self) -> SessionId {
         self.session
+    }
+
+    /// Returns the process that it was claimed for.
+    pub(crate) fn process(&self) -> ProcessId {
+        self.process
     }
 
     /// Returns the number of the thread.
@@ -127,7 +151,17 @@ impl Lease {
     /// Returns the thread in a state, while this lease still holds it.
     pub fn held<'s>(&self, state: &'s State) -> Option<&'s Thread> {
         let thread = state.thread(self.thread)?;
-        (thread.epoch == self.epoch && thread.lease.is_some()).then_some(thread)
+        let held = thread.epoch == self.epoch && thread.lease.is_some();
+        (held && self.inner.life.is(self.process)).then_some(thread)
+    }
+
+    /// Waits while this process does not know whether it lives, in which time nothing may begin.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError::Over`] if it was declared dead.
+    pub async fn settled(&self) -> Result<(), LeaseError> {
+        Ok(self.inner.life.settled(self.process).await?)
     }
 
     /// Returns the door that this lease came through.
@@ -149,6 +183,8 @@ impl Lease {
         &self,
         step: Step,
     ) -> impl Future<Output = Result<Outcome, LeaseError>> + Send + 'static {
+        // What a dead process says goes nowhere, not even to be refused.
+        let alive = self.inner.life.is(self.process);
         let order = self.order.clone();
         let mut now = order.lock().unwrap_or_else(PoisonError::into_inner);
         now.last += 1;
@@ -163,9 +199,10 @@ impl Lease {
             step,
         };
         // Submitted under the lock: the order of numbers is the order of proposals.
-        let handle = self.inner.append(self.session, proposal, None, None);
+        let handle = alive.then(|| self.inner.append(self.session, proposal, None, None));
         drop(now);
         async move {
+            let handle = handle.ok_or(Halt::Dead)?;
             let outcome = joined(handle).await?;
             let mut now = order.lock().unwrap_or_else(PoisonError::into_inner);
             now.acked = now.acked.max(fence.seq);
@@ -199,6 +236,12 @@ impl Lease {
         };
         // The sender lives as long as a receiver does.
         drop(signal.wait_for(stop).await);
+    }
+
+    /// Notes that the brain ends by a fault of its own: as it is given back, that counts against the
+    /// turn, which after many such ends is worked on alone and then parked.
+    pub fn broke(&self) {
+        self.broken.store(true, Ordering::Relaxed);
     }
 
     /// Waits until the process wants its leases back.
@@ -240,16 +283,23 @@ pub(crate) async fn joined(
 ) -> Result<Outcome, LeaseError> {
     match handle.await {
         Ok(outcome) => Ok(outcome?),
-        Err(fault) => Err(LeaseError::Unavailable(fault.to_string())),
+        Err(fault) => Err(died(fault)),
+    }
+}
+
+/// Returns what a brain is told of a task that ended without a word.
+pub(crate) fn died(fault: JoinError) -> LeaseError {
+    if fault.is_panic() {
+        LeaseError::Broken(fault.to_string())
+    } else {
+        LeaseError::Unavailable(fault.to_string())
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.inner
-            .leases
-            .set()
-            .remove(&(self.session, self.thread, self.epoch));
+        let key = (self.session, self.thread, self.epoch);
+        self.inner.leases.map().remove(&key);
         let state = self.state();
         if self.held(&state).is_none() {
             return;
@@ -266,17 +316,23 @@ impl Drop for Lease {
         let proposal = Proposal::Brain {
             thread,
             fence,
-            step: Step::Release,
+            step: if self.broken.load(Ordering::Relaxed) {
+                Step::Break
+            } else {
+                Step::Release
+            },
         };
+        let (inner, process) = (self.inner.clone(), self.process);
         self.inner
             .tasks
-            .spawn(give_back(self.inner.clone(), session, proposal));
+            .spawn(give_back(inner, process, session, proposal));
     }
 }
 
-/// Gives a lease back, however long the log cannot be written: nobody else could take it.
-async fn give_back(inner: Arc<Inner>, session: SessionId, release: Proposal) {
-    loop {
+/// Gives a lease back, however long the log cannot be written: nobody else could take it, unless its
+/// process was declared dead.
+async fn give_back(inner: Arc<Inner>, process: ProcessId, session: SessionId, release: Proposal) {
+    while inner.life.is(process) {
         let handle = inner.append(session, release.clone(), None, None);
         match handle.await {
             Ok(Err(AppendError::Unavailable(_))) if !inner.closing.is_cancelled() => {

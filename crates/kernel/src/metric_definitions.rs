@@ -18,9 +18,15 @@ pub(crate) const CHECKPOINTS: &str = "outlast_kernel_checkpoints_total";
 pub(crate) const CHECKPOINT: &str = "outlast_kernel_checkpoint_seconds";
 /// Bytes of checkpoints that were stored.
 pub(crate) const CHECKPOINT_BYTES: &str = "outlast_kernel_checkpoint_bytes_total";
-/// Turns that were given up because no brain got on with them.
-pub(crate) const GIVEN_UP: &str = "outlast_kernel_turns_given_up_total";
+/// Turns that were given up and parked because no brain got on with them.
+pub(crate) const PARKED: &str = "outlast_kernel_turns_parked_total";
 /// Hands that were ended: unused, too old, or of no session any more.
 pub(crate) const HANDS_REAPED: &str = "outlast_kernel_hands_reaped_total";
 /// Hands that live, as last counted.
 pub(crate) const HANDS_LIVE: &str = "outlast_kernel_hands_live";
+/// Beats, by what came of them: `alive`, `dead` or `failed`.
+pub(crate) const BEATS: &str = "outlast_kernel_beats_total";
+/// Processes that this one declared dead.
+pub(crate) const DECLARED: &str = "outlast_kernel_processes_declared_dead_total";
+/// Calls that were stopped here because another node goes on with their session.
+pub(crate) const ABANDONED: &str = "outlast_kernel_calls_abandoned_total";

@@ -88,6 +88,7 @@ async fn look(inner: &Arc<Inner>) -> Result<(), outlast_protocol::Problem> {
     for one in &seen {
         if is_doubtful(one, free, inner.clock.now())
             && let Some(number) = inner.number(one.session_id, one.thread_id).await
+            && !inner.quarantine.has(one.session_id, number)
         {
             doubtful.push((one.session_id, number, one.last_record_at.0));
         }
@@ -109,6 +110,7 @@ fn is_doubtful(one: &Unfinished, free: bool, now: outlast_protocol::Micros) -> b
     match &one.waits_for {
         // Only what shows itself as working is listed: then nobody being waited for is wrong.
         WaitsFor::Nothing | WaitsFor::Input | WaitsFor::Answers { .. } => true,
+        WaitsFor::Operator { .. } => false,
         WaitsFor::AnyBrain => free,
         WaitsFor::Timer { at } => free && *at <= now,
         WaitsFor::Brain { holder, .. } => match holder {
@@ -120,7 +122,15 @@ fn is_doubtful(one: &Unfinished, free: bool, now: outlast_protocol::Micros) -> b
 }
 
 fn count(seen: &[Unfinished]) {
-    let words = ["nothing", "input", "answers", "brain", "any_brain", "timer"];
+    let words = [
+        "nothing",
+        "input",
+        "answers",
+        "brain",
+        "any_brain",
+        "timer",
+        "operator",
+    ];
     let mut counts: BTreeMap<&str, u32> = words.map(|word| (word, 0)).into();
     for one in seen {
         *counts.entry(one.waits_for.word()).or_default() += 1;
@@ -181,6 +191,14 @@ mod tests {
         for (waits_for, with_free, without) in [
             (WaitsFor::Input, true, true),
             (WaitsFor::Nothing, true, true),
+            (
+                WaitsFor::Operator {
+                    attempts: 10,
+                    parked_at: now,
+                },
+                false,
+                false,
+            ),
             (WaitsFor::AnyBrain, true, false),
             (WaitsFor::Timer { at: now }, true, false),
             (WaitsFor::Timer { at: Micros(1_001) }, false, false),

@@ -55,6 +55,12 @@ pub enum Error {
         /// Words for a person.
         message: String,
     },
+    /// Whoever passes the request on took it back: no fault of the model's, and nothing to be told.
+    #[error("{message}")]
+    Withdrawn {
+        /// Words for a person.
+        message: String,
+    },
     /// The upstream refuses us (401, 403); no request succeeds until the configuration changes.
     #[error("{message}")]
     Fatal {

@@ -273,6 +273,9 @@ impl Upstream {
             Error::Refused { message } => Error::Refused {
                 message: self.scrub(&message),
             },
+            Error::Withdrawn { message } => Error::Withdrawn {
+                message: self.scrub(&message),
+            },
             Error::Fatal { message } => Error::Fatal {
                 message: self.scrub(&message),
             },

@@ -94,6 +94,13 @@ pub enum WaitsFor {
         /// The moment.
         at: Micros,
     },
+    /// An operator, or a client's next input: no brain got on with it, and its turn was given up.
+    Operator {
+        /// Brains that came to nothing in a row.
+        attempts: u32,
+        /// When it was given up.
+        parked_at: Micros,
+    },
 }
 
 impl WaitsFor {
@@ -106,6 +113,7 @@ impl WaitsFor {
             Self::Brain { .. } => "brain",
             Self::AnyBrain => "any_brain",
             Self::Timer { .. } => "timer",
+            Self::Operator { .. } => "operator",
         }
     }
 }

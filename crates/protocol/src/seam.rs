@@ -1,6 +1,6 @@
 //! Time and randomness as interfaces: nothing in Outlast draws either by another way.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use crate::Micros;
 
@@ -11,6 +11,12 @@ use crate::Micros;
 pub trait Clock: fmt::Debug + Send + Sync {
     /// Returns the present moment.
     fn now(&self) -> Micros;
+
+    /// Returns the time since some moment in the past.
+    ///
+    /// Unlike the time of day it never jumps, and it goes on while the machine sleeps: what it says
+    /// of the past is what others lived through meanwhile.
+    fn uptime(&self) -> Duration;
 }
 
 /// Fills buffers with random bytes: ids, salts, keys and jitter.

@@ -10,6 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 pub struct Micros(pub i64);
 
 impl Micros {
+    /// A moment that never comes.
+    pub const MAX: Self = Self(i64::MAX);
+
     /// Reads an RFC 3339 moment with any offset; digits below a microsecond are cut.
     pub fn parse(text: &str) -> Option<Self> {
         let moment: jiff::Timestamp = text.parse().ok()?;

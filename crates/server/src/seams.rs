@@ -1,11 +1,12 @@
 //! The real clock and the real randomness.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outlast_protocol::{
     Micros,
     seam::{Clock, Entropy},
 };
+use rustix::time::{ClockId, clock_gettime};
 use tokio::time::Instant;
 
 /// The system's time of day, which never goes backwards while the process lives.
@@ -43,6 +44,13 @@ impl Clock for SystemClock {
     fn now(&self) -> Micros {
         self.read(system())
     }
+
+    /// The clock that `Instant` has stands still while the machine sleeps.
+    fn uptime(&self) -> Duration {
+        let at = clock_gettime(ClockId::Boottime);
+        let seconds = u64::try_from(at.tv_sec).unwrap_or_default();
+        Duration::new(seconds, u32::try_from(at.tv_nsec).unwrap_or_default())
+    }
 }
 
 #[expect(
@@ -72,8 +80,6 @@ impl Entropy for OsEntropy {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -90,6 +96,13 @@ mod tests {
         let ahead = clock.start.after(hour);
         assert_eq!(clock.read(ahead), ahead, "set forward, it follows");
         assert!(clock.read(Micros(0)) < ahead, "and comes back");
+    }
+
+    #[test]
+    fn the_uptime_only_grows() {
+        let clock = SystemClock::new();
+        let before = clock.uptime();
+        assert!(before > Duration::ZERO && clock.uptime() >= before);
     }
 
     #[test]

@@ -38,6 +38,9 @@ use hands::Hands;
 /// How often a closing server looks whether its turns are handed back.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// What clients are given at least to take their last answers.
+const PARTING: Duration = Duration::from_secs(2);
+
 /// A running server.
 ///
 /// Dropping it ends nothing in good order; [`Server::close`] does.
@@ -51,7 +54,9 @@ pub struct Server {
     database: Database,
     hands: Arc<Hands>,
     phases: Phases,
-    /// Ends streams, and `/readyz` with them.
+    /// Makes `/readyz` fail.
+    leaving: CancellationToken,
+    /// Ends streams.
     streams: CancellationToken,
     /// Connections and what accepts them.
     connections: TaskTracker,
@@ -101,38 +106,50 @@ impl Server {
 
     /// Stops in two phases, and tells whether everything ended by itself in time.
     ///
-    /// First it accepts nothing new, ends streams, lets requests finish and asks brains to hand
-    /// back their turns; what still runs at the deadline is cut off, and the next start goes on
-    /// with it. Data is safe either way.
+    /// First turns are handed back, each at its next event: none is begun, and clients are served all
+    /// the while. Then nothing new is accepted, streams end where they stand, and requests finish. What
+    /// still runs at the deadline is cut off, and the next start goes on with it. Data is safe either way.
     pub async fn close(self) -> bool {
         let deadline = Instant::now() + self.deadline;
-        tracing::info!("closing: no new connections, streams end, turns are handed back");
-        self.streams.cancel();
-        self.phases.stop.cancel();
-        self.connections.close();
-        let drained = timeout_at(deadline, self.connections.wait());
-        let (handed, drained) = tokio::join!(self.kernel.close(self.deadline), drained);
-        let idle = timeout_at(deadline, self.idle()).await;
-        let good = handed && drained.is_ok() && idle.is_ok();
-        if !good {
-            tracing::warn!(
-                turns = self.kernel.turns(),
-                "the deadline is over: cutting off the rest"
-            );
+        tracing::info!("closing: turns are handed back");
+        self.leaving.cancel();
+        self.kernel.hand_back();
+        let handed = timeout_at(deadline, self.idle()).await.is_ok();
+        if !handed {
+            let turns = self.kernel.turns();
+            tracing::warn!(turns, "the deadline is over: cutting off {turns} turns");
         }
-        self.phases.abort.cancel();
-        self.connections.wait().await;
-        self.requests.close();
+        // Whoever waited so long for turns still ends its answers as it should.
+        let deadline = deadline.max(Instant::now() + PARTING);
+        let drained = self.part(deadline).await;
+        let closed = self.kernel.close(deadline - Instant::now()).await;
         // Bounded by the store: closing it fails what still waits there.
+        self.requests.close();
         let left = timeout_at(deadline.max(Instant::now() + LOOK), self.requests.wait()).await;
         self.stop_worker.cancel();
         self.worker.close();
         self.worker.wait().await;
+        self.kernel.end().await;
         self.hands.close().await;
         self.database.close().await;
         address::forget(&self.data_dir, self.address);
         tracing::info!("closed");
-        good && left.is_ok()
+        handed && drained && closed && left.is_ok()
+    }
+
+    /// Parts with clients: streams end, requests finish.
+    async fn part(&self, deadline: Instant) -> bool {
+        tracing::info!("closing: no new connections, streams end");
+        self.streams.cancel();
+        self.phases.stop.cancel();
+        self.connections.close();
+        let drained = timeout_at(deadline, self.connections.wait()).await.is_ok();
+        if !drained {
+            tracing::warn!("the deadline is over: cutting off requests");
+        }
+        self.phases.abort.cancel();
+        self.connections.wait().await;
+        drained
     }
 
     /// Waits until no turn runs.

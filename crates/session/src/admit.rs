@@ -7,6 +7,7 @@ mod claim;
 mod close;
 mod keyed;
 mod mount;
+mod park;
 mod respond;
 mod send;
 mod status;
@@ -39,6 +40,8 @@ pub fn admit(
             | Proposal::Archive(_)
             | Proposal::Delete(_)
             | Proposal::Claim { .. }
+            | Proposal::ClaimAlone { .. }
+            | Proposal::Revive { .. }
             | Proposal::Brain { .. }
             | Proposal::Keyed { .. }
             | Proposal::Checkpoint(_) => Err(Refusal::Illegal("the session does not exist")),
@@ -56,7 +59,9 @@ pub fn admit(
         Proposal::Unmount { resource, .. } => mount::remove(desk, *resource),
         Proposal::Archive(_) => close::archive(desk),
         Proposal::Delete(_) => close::delete(desk),
-        Proposal::Claim { thread, claim } => claim::propose(desk, *thread, *claim),
+        Proposal::Claim { thread, claim } => claim::propose(desk, *thread, *claim, false),
+        Proposal::ClaimAlone { thread, claim } => claim::propose(desk, *thread, *claim, true),
+        Proposal::Revive { thread, claim } => park::revive(desk, *thread, *claim),
         Proposal::Brain {
             thread,
             fence,
@@ -82,7 +87,10 @@ fn origin(proposal: &Proposal) -> Origin {
         | Proposal::Unmount { by, .. }
         | Proposal::Archive(by)
         | Proposal::Delete(by) => Origin::Client(*by),
-        Proposal::Claim { .. } | Proposal::Checkpoint(_) => Origin::Server,
+        Proposal::Claim { .. }
+        | Proposal::ClaimAlone { .. }
+        | Proposal::Revive { .. }
+        | Proposal::Checkpoint(_) => Origin::Server,
         Proposal::Brain { fence, .. } => Origin::Brain {
             epoch: fence.epoch,
             seq: fence.seq,

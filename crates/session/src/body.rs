@@ -84,6 +84,9 @@ pub struct Claimed {
     pub process: ProcessId,
     /// Claims since the last progress, this one included.
     pub attempt: u32,
+    /// Whether an operator woke a parked thread by it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub revived: bool,
 }
 
 /// Body of `x.released`.
@@ -94,6 +97,21 @@ pub struct Released {
     /// When to try again; absent where a client or nobody is waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Micros>,
+    /// Whether the brain ended by a fault: then its claim stays an attempt without progress.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub broken: bool,
+}
+
+/// Body of `x.parked`: nobody works on the thread until a client sends something, or an operator
+/// wakes it.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Parked {
+    /// Claims since the last progress.
+    pub attempts: u32,
+    /// The attempts that count from here on: one more without progress parks it again.
+    pub left: u32,
+    /// What the turn stood at that was given up.
+    pub after: After,
 }
 
 /// Tokens of one request, as the model's provider counted them.

@@ -24,6 +24,8 @@ pub struct Rules {
     pub cut: u32,
     /// Inputs that may wait on one thread.
     pub queue: usize,
+    /// Claims without progress after which a thread is only worked on alone; as many again park it.
+    pub attempts: u32,
     /// List price of one hour of running, in nano-dollars.
     pub hour_price: u64,
 }
@@ -34,6 +36,7 @@ impl Default for Rules {
             rounds: 500,
             cut: 5,
             queue: 1_000,
+            attempts: 5,
             hour_price: 0,
         }
     }
@@ -97,6 +100,10 @@ pub enum Answer {
     LimitReached,
     /// The configuration changed meanwhile; look again.
     Changed,
+    /// The thread came to nothing too often: whoever claims it has to work on it alone.
+    Suspect,
+    /// It came to nothing alone too, and no brain gets it until somebody asks for that.
+    Parked,
     /// There was nothing to do.
     Nothing,
 }

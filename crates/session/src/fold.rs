@@ -67,6 +67,7 @@ fn apply(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
         Kind::HandWanted | Kind::HandLost => calls::hand(state, entry),
         Kind::Checkpointed => calls::checkpointed(state, entry),
         Kind::Claimed | Kind::Released => turns::lease(state, entry),
+        Kind::Parked => turns::parked(state, entry),
         Kind::RequestStart => turns::started(state, entry),
         Kind::RequestEnded => turns::ended(state, entry),
         Kind::RequestEnd => turns::told(state, entry),

@@ -98,6 +98,8 @@ kinds! {
     Claimed = "x.claimed",
     /// A brain gave it back.
     Released = "x.released",
+    /// Too many brains came to nothing: nobody works on the thread until somebody asks for it.
+    Parked = "x.parked",
     /// The gateway's word that a request is over, with usage.
     RequestEnded = "x.request_ended",
     /// The model's exact blocks and what they became.

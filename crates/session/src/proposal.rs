@@ -47,6 +47,20 @@ pub enum Proposal {
         /// Who asks.
         claim: Claim,
     },
+    /// Take the lease of a thread that came to nothing often, and work on no other such one.
+    ClaimAlone {
+        /// The thread.
+        thread: u32,
+        /// Who asks.
+        claim: Claim,
+    },
+    /// Take the lease of a thread that is parked, to go on with what was given up.
+    Revive {
+        /// The thread.
+        thread: u32,
+        /// Who asks.
+        claim: Claim,
+    },
     /// What a brain says under its lease, in order.
     Brain {
         /// The thread.
@@ -76,7 +90,9 @@ impl Proposal {
     /// Returns the process for which it would take a lease.
     pub fn claimant(&self) -> Option<ProcessId> {
         let claim = match self {
-            Self::Claim { claim, .. } => Some(*claim),
+            Self::Claim { claim, .. }
+            | Self::ClaimAlone { claim, .. }
+            | Self::Revive { claim, .. } => Some(*claim),
             Self::Create(new) => new.claim,
             Self::Send(send) => send.claim,
             Self::Update(_)
@@ -211,6 +227,8 @@ pub enum Step {
     Interrupt,
     /// Gives the lease back with the work undone.
     Release,
+    /// Gives it back because of a fault of the brain's, which counts against the turn.
+    Break,
     /// Records what the session runs with.
     Pin(Pinned),
     /// Records system prompt and tools as requests will have them.

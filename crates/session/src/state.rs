@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The shape of a stored [`State`]; another number is folded again from the log.
-pub const STATE_VERSION: u16 = 4;
+pub const STATE_VERSION: u16 = 5;
 
 /// Appends of one lease whose outcome can be asked for again.
 pub const RECENT: usize = 8;
@@ -69,8 +69,10 @@ pub struct Thread {
     pub lease: Option<Lease>,
     /// The lease that was given back last, until the next claim: its appends may be repeated.
     pub past: Option<Lease>,
-    /// Claims since the last progress; those of retries, which the turn counts, are among them.
+    /// Claims since the last progress, but for those whose lease was given back in good order.
     pub attempts: u32,
+    /// What parked it, until a response is stored or a call settled.
+    pub parked: Option<Parked>,
     /// Inputs that wait, in order of arrival.
     pub queue: VecDeque<Queued>,
     /// Interrupts that wait; they go first.
@@ -104,6 +106,17 @@ pub struct Lease {
     pub seq: u64,
     /// The newest appends as (seq, first position, last position).
     pub recent: VecDeque<(u64, u64, u64)>,
+}
+
+/// Why nobody works on a thread.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Parked {
+    /// Since when.
+    pub at: Micros,
+    /// Claims that came to nothing.
+    pub attempts: u32,
+    /// What the turn stood at.
+    pub after: After,
 }
 
 /// An input that arrived and is not taken in.
@@ -293,6 +306,12 @@ impl Usage {
 }
 
 impl Thread {
+    /// Notes that work on it comes to something.
+    pub(crate) fn progress(&mut self) {
+        self.attempts = 0;
+        self.parked = None;
+    }
+
     /// Makes a thread that nothing happened on.
     pub fn new(id: ThreadId) -> Self {
         Self {
@@ -302,6 +321,7 @@ impl Thread {
             lease: None,
             past: None,
             attempts: 0,
+            parked: None,
             queue: VecDeque::new(),
             interrupts: VecDeque::new(),
             turn: None,

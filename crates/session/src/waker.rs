@@ -14,6 +14,8 @@ pub enum Waker {
     Ended,
     /// A client's next input; nothing is unfinished.
     Input,
+    /// An operator, or a client's next input: its turn was given up.
+    Parked,
     /// A client's answers to these calls.
     Answers(Vec<EventId>),
     /// The brain of this process, which holds the lease.
@@ -30,7 +32,7 @@ impl Waker {
         match self {
             Self::Brain => true,
             Self::Timer(at) => *at <= now,
-            Self::Ended | Self::Input | Self::Answers(_) | Self::Lease(_) => false,
+            Self::Ended | Self::Input | Self::Parked | Self::Answers(_) | Self::Lease(_) => false,
         }
     }
 }
@@ -46,10 +48,10 @@ impl Thread {
         }
         if !self.has_work() {
             let asked: Vec<_> = self.asked().map(|call| call.id).collect();
-            return if asked.is_empty() {
-                Waker::Input
-            } else {
-                Waker::Answers(asked)
+            return match self.parked {
+                _ if !asked.is_empty() => Waker::Answers(asked),
+                Some(_) => Waker::Parked,
+                None => Waker::Input,
             };
         }
         match self.turn.and_then(|turn| turn.retry_at) {
@@ -62,11 +64,13 @@ impl Thread {
 impl State {
     /// Returns the moment from which a brain is wanted on a thread that nobody holds.
     ///
-    /// `Micros(0)` is at once; `None` is not at all.
+    /// `Micros(0)` is at once; [`Micros::MAX`] is never by itself, of a thread that is parked; `None`
+    /// is not at all.
     pub fn ready_at(&self, thread: u32) -> Option<Micros> {
         match self.thread(thread)?.waker() {
             Waker::Brain => Some(Micros(0)),
             Waker::Timer(at) => Some(at),
+            Waker::Parked => Some(Micros::MAX),
             Waker::Ended | Waker::Input | Waker::Answers(_) | Waker::Lease(_) => None,
         }
     }

@@ -100,6 +100,8 @@ pub(crate) fn needs<'a>(
         | Proposal::Archive(_)
         | Proposal::Delete(_)
         | Proposal::Claim { .. }
+        | Proposal::ClaimAlone { .. }
+        | Proposal::Revive { .. }
         | Proposal::Brain { .. }
         | Proposal::Keyed { .. }
         | Proposal::Checkpoint(_) => alive(session, state).map(|()| Needs::default()),

@@ -4,6 +4,7 @@ mod conditions;
 mod connect;
 mod fault;
 mod files;
+mod heart;
 mod lane;
 mod listen;
 mod listing;
@@ -48,6 +49,7 @@ pub use self::url::UrlError;
 use self::{
     connect::{Connector, Durability},
     fault::Fault,
+    heart::Heart,
     lane::Lane,
     notify::{Hasty, Notifier},
     pool::Pool,
@@ -146,6 +148,7 @@ pub struct Postgres {
     room: Arc<Room>,
     lanes: Arc<[Arc<Queue>; LANES]>,
     pool: Arc<Pool>,
+    heart: Arc<Heart>,
     end: Arc<End>,
 }
 
@@ -257,6 +260,7 @@ impl Postgres {
         Self {
             room,
             lanes: lanes.clone(),
+            heart: Arc::new(Heart::new(connector.clone())),
             pool: Arc::new(Pool::new(connector)),
             end: Arc::new(End { lanes, stop }),
         }

@@ -33,6 +33,8 @@ pub(crate) fn bodies(proposal: &Proposal) -> Vec<&Json> {
         | Proposal::Archive(_)
         | Proposal::Delete(_)
         | Proposal::Claim { .. }
+        | Proposal::ClaimAlone { .. }
+        | Proposal::Revive { .. }
         | Proposal::Checkpoint(_) => Vec::new(),
     }
 }
@@ -42,9 +44,12 @@ fn of_step(step: &Step) -> Vec<&Json> {
         Step::Respond(response) => response.events.iter().filter_map(of_said).collect(),
         Step::Fail(failure) => vec![&failure.error],
         Step::Prefix(body) | Step::Note(body) => vec![body],
-        Step::TakeIn { .. } | Step::EndTurn(_) | Step::Interrupt | Step::Release | Step::Pin(_) => {
-            Vec::new()
-        }
+        Step::TakeIn { .. }
+        | Step::EndTurn(_)
+        | Step::Interrupt
+        | Step::Release
+        | Step::Break
+        | Step::Pin(_) => Vec::new(),
     }
 }
 

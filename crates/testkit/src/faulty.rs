@@ -4,7 +4,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -44,6 +44,7 @@ type Hook = dyn FnMut(u64, SessionId, &Append) -> Fault + Send;
 pub struct Faulty<S> {
     inner: S,
     count: AtomicU64,
+    silent: AtomicBool,
     hook: Mutex<Box<Hook>>,
 }
 
@@ -62,6 +63,7 @@ impl<S> Faulty<S> {
         Self {
             inner,
             count: AtomicU64::new(0),
+            silent: AtomicBool::new(false),
             hook: Mutex::new(hook),
         }
     }
@@ -75,6 +77,19 @@ impl<S> Faulty<S> {
     /// Lets a function decide about every append; it replaces what decided before.
     pub fn hook(&self, hook: impl FnMut(u64, SessionId, &Append) -> Fault + Send + 'static) {
         *self.hook.lock().unwrap_or_else(PoisonError::into_inner) = Box::new(hook);
+    }
+
+    /// Loses beats and all that is asked of processes from now on, or no more.
+    pub fn silence(&self, silent: bool) {
+        self.silent.store(silent, Ordering::SeqCst);
+    }
+
+    fn hear(&self) -> Result<(), WriteError> {
+        if self.silent.load(Ordering::SeqCst) {
+            let words = "processes are not heard".to_owned();
+            return Err(WriteError::Unavailable(words));
+        }
+        Ok(())
     }
 
     /// Returns how many appends were proposed.
@@ -252,18 +267,22 @@ impl<S: Resources> Resources for Faulty<S> {
     }
 
     async fn register(&self, process: ProcessId, at: Micros) -> Result<(), WriteError> {
+        self.hear()?;
         self.inner.register(process, at).await
     }
 
     async fn beat(&self, process: ProcessId) -> Result<Pulse, WriteError> {
+        self.hear()?;
         self.inner.beat(process).await
     }
 
     async fn processes(&self) -> Result<Vec<Process>, ReadError> {
+        self.hear()?;
         self.inner.processes().await
     }
 
     async fn declare_dead(&self, process: ProcessId) -> Result<(), WriteError> {
+        self.hear()?;
         self.inner.declare_dead(process).await
     }
 

@@ -29,6 +29,8 @@ use tokio::sync::watch;
 pub struct Memory {
     seams: Arc<Seams>,
     inner: Arc<Mutex<Inner>>,
+    /// Whose processes end with each other's start.
+    node: Arc<str>,
 }
 
 struct Seams {
@@ -83,6 +85,16 @@ impl Memory {
         Self {
             seams,
             inner: Arc::default(),
+            node: Arc::default(),
+        }
+    }
+
+    /// Returns the same store as another node has it.
+    #[must_use]
+    pub fn on(&self, node: &str) -> Self {
+        Self {
+            node: node.into(),
+            ..self.clone()
         }
     }
 

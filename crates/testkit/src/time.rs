@@ -40,6 +40,10 @@ impl Clock for ManualClock {
     fn now(&self) -> Micros {
         Micros(self.now.load(Ordering::SeqCst))
     }
+
+    fn uptime(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.now().0).unwrap_or(0))
+    }
 }
 
 impl Dial for ManualClock {
@@ -68,6 +72,10 @@ impl RuntimeClock {
 impl Clock for RuntimeClock {
     fn now(&self) -> Micros {
         self.start.after(self.began.elapsed())
+    }
+
+    fn uptime(&self) -> Duration {
+        self.began.elapsed()
     }
 }
 

@@ -141,7 +141,6 @@ impl Bench {
         let blobs = Arc::new(Blobs::default());
         let options = Options {
             brains: setup.brains,
-            attempts: 3,
             limits: Limits::default(),
             require: Vec::new(),
             images: outlast_hands::images::Images::new("/nowhere"),
@@ -153,6 +152,7 @@ impl Bench {
             hand_life: outlast_kernel::HandLife::WithServer,
             hour_price: 80_000_000,
             file_bytes: 1 << 20,
+            beats: None,
         };
         let parts = Parts {
             store: store.clone(),
@@ -168,6 +168,7 @@ impl Bench {
         let router = outlast_api::router(Api {
             kernel: kernel.clone(),
             models: Arc::new(TwoModels),
+            leaving: CancellationToken::new(),
             shutdown: shutdown.clone(),
             tasks: tasks.clone(),
             ping: setup.ping,

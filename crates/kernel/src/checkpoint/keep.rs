@@ -102,6 +102,7 @@ async fn keep(
         at,
     };
     let proposal = Proposal::Checkpoint(new);
+    loose.check()?;
     // If this fails nobody knows whether the log names it; the store keeps one that is named.
     let outcome = match joined(inner.append(session, proposal, None, None)).await {
         Ok(outcome) => outcome,

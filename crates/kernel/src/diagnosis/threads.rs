@@ -77,6 +77,7 @@ pub(super) fn outline(record: &Record) -> RecordOutline {
 fn since(waits_for: &WaitsFor, thread: u32, newest: &[Record]) -> Option<Micros> {
     let begins: &[Kind] = match waits_for {
         WaitsFor::Nothing => &[Kind::ThreadTerminated, Kind::SessionTerminated],
+        WaitsFor::Operator { parked_at, .. } => return Some(*parked_at),
         WaitsFor::Input | WaitsFor::Answers { .. } => &[Kind::ThreadIdle, Kind::Created],
         WaitsFor::Brain { .. } => &[Kind::Claimed],
         WaitsFor::Timer { .. } => &[Kind::Released],

@@ -38,6 +38,10 @@ fn thread_words(thread: &ThreadDiagnosis, free: usize) -> String {
             let ids: Vec<_> = event_ids.iter().map(|id| format!("`{id}`")).collect();
             format!("waits for a client to answer {}", ids.join(", "))
         }
+        WaitsFor::Operator { attempts, .. } => format!(
+            "is parked: {attempts} brains in a row came to nothing on it; a client's next input is tried \
+             once, and `wake` has it go on with what was given up"
+        ),
         WaitsFor::AnyBrain if free == 0 => {
             "waits for a brain: all of this process's are at work".to_owned()
         }

@@ -158,6 +158,7 @@ impl Inner {
             }),
             blob: Some(blob),
         };
+        loose.check().map_err(io::Error::other)?;
         let published = self.store.publish_file(file).await;
         let published = published.map_err(io::Error::other)?;
         if published.is_some() {

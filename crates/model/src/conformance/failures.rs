@@ -21,6 +21,7 @@ fn kind(error: &Error) -> Option<RetryKind> {
         | Error::Billing { .. }
         | Error::NoModel { .. }
         | Error::Refused { .. }
+        | Error::Withdrawn { .. }
         | Error::Fatal { .. } => None,
     }
 }
@@ -48,6 +49,7 @@ pub(super) async fn come_in_every_class(model: Arc<dyn Model>) {
         Error::Billing { .. } => "billing",
         Error::NoModel { .. } => "no model",
         Error::Refused { .. } => "refused",
+        Error::Withdrawn { .. } => "withdrawn",
         Error::Fatal { .. } => "fatal",
     };
     for (status, expected) in [

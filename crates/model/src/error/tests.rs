@@ -20,6 +20,7 @@ fn class(error: &Error) -> &'static str {
         Error::Billing { .. } => "billing",
         Error::NoModel { .. } => "no model",
         Error::Refused { .. } => "refused",
+        Error::Withdrawn { .. } => "withdrawn",
         Error::Fatal { .. } => "fatal",
     }
 }

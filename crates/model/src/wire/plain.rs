@@ -71,6 +71,7 @@ fn rejection(error: Error) -> Rejection {
             RetryKind::RateLimited => (429, "rate_limit_error"),
             RetryKind::Failed => (500, "api_error"),
         },
+        Error::Withdrawn { .. } => (503, "api_error"),
         Error::Overflow { .. } | Error::Refused { .. } => (400, "invalid_request_error"),
         Error::NoModel { .. } => (404, "not_found_error"),
         Error::Billing { .. } => (402, "billing_error"),

@@ -1,5 +1,8 @@
 //! The kernel's bounds.
 
+use std::time::Duration;
+
+use outlast_kernel::{Beater, Beats};
 use outlast_session::Rules;
 use serde::{Deserialize, Serialize};
 
@@ -11,12 +14,14 @@ use super::{Impossible, Prices, within};
 pub struct Kernel {
     /// Turns that run at once.
     pub brains: usize,
-    /// Starts of a turn without progress before it is given up.
+    /// Starts of a turn without progress before it is worked on alone; as many again park it.
     pub attempts: u32,
     /// Inputs that may wait in one session.
     pub queue: usize,
     /// Responses with calls in one turn.
     pub rounds: u32,
+    /// Seconds without a beat after which a process is declared dead by others.
+    pub process_seconds: u64,
 }
 
 impl Default for Kernel {
@@ -24,9 +29,10 @@ impl Default for Kernel {
         let rules = Rules::default();
         Self {
             brains: 64,
-            attempts: 5,
+            attempts: rules.attempts,
             queue: rules.queue,
             rounds: rules.rounds,
+            process_seconds: 15,
         }
     }
 }
@@ -36,7 +42,16 @@ impl Kernel {
         within("kernel.brains", self.brains, 1..=100_000)?;
         within("kernel.attempts", self.attempts, 1..=1_000)?;
         within("kernel.queue", self.queue, 1..=1_000_000)?;
-        within("kernel.rounds", self.rounds, 1..=1_000_000)
+        within("kernel.rounds", self.rounds, 1..=1_000_000)?;
+        within("kernel.process_seconds", self.process_seconds, 2..=3_600)
+    }
+
+    /// Returns how a process says that it lives where others use its database too.
+    pub fn beats(&self) -> Beats {
+        Beats {
+            bound: Duration::from_secs(self.process_seconds),
+            by: Beater::Thread,
+        }
     }
 
     /// Returns the bounds that `admit` keeps.
@@ -44,6 +59,7 @@ impl Kernel {
         Rules {
             rounds: self.rounds,
             queue: self.queue,
+            attempts: self.attempts,
             hour_price: prices.hour(),
             ..Rules::default()
         }

@@ -74,6 +74,14 @@ impl Database {
         }
     }
 
+    /// Tells whether other processes can use it too.
+    pub(super) fn is_shared(&self) -> bool {
+        match self {
+            Self::File(_) => false,
+            Self::Shared(_) => true,
+        }
+    }
+
     /// Returns it as everybody else sees it.
     pub(super) fn store(&self) -> Arc<dyn Store> {
         match self {

@@ -92,6 +92,7 @@ impl Server {
             database,
             hands,
             phases: Phases::default(),
+            leaving: CancellationToken::new(),
             streams: CancellationToken::new(),
             connections: TaskTracker::new(),
             requests: TaskTracker::new(),
@@ -134,6 +135,7 @@ impl Server {
         let api = outlast_api::router(Api {
             kernel: self.kernel.clone(),
             models: Arc::new(Reachable { routes, facts }),
+            leaving: self.leaving.clone(),
             shutdown: self.streams.clone(),
             tasks: self.requests.clone(),
             ping: outlast_api::PING,
@@ -279,7 +281,6 @@ async fn kernel(
         entropy: Arc::new(OsEntropy),
         options: outlast_kernel::Options {
             brains: config.kernel.brains,
-            attempts: config.kernel.attempts,
             limits: config.hands.limits(),
             require: config.hands.require.clone(),
             images: Images::new(data_dir.join("images")),
@@ -291,6 +292,7 @@ async fn kernel(
             hand_life: hands.life(),
             hour_price: config.prices.hour(),
             file_bytes: config.files.largest(),
+            beats: database.is_shared().then(|| config.kernel.beats()),
         },
     };
     Ok(Kernel::start(parts).await?)

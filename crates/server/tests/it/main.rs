@@ -8,6 +8,7 @@
     reason = "helpers of tests; clippy exempts only the test functions themselves"
 )]
 
+mod beats;
 mod commands;
 mod config;
 mod disk;
@@ -26,6 +27,7 @@ mod on_postgres;
 mod packages;
 mod readers;
 mod refusals;
+mod restart;
 mod run;
 mod secrets;
 mod support;

@@ -7,7 +7,7 @@ mod log;
 mod server;
 
 pub(crate) use binary::{Binary, Output, outlast, signal};
-pub(crate) use server::TestServer;
+pub(crate) use server::{TestServer, model};
 
 use std::time::Duration;
 

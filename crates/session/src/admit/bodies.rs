@@ -158,3 +158,12 @@ pub(super) fn tool_limit(words: &str) -> SessionError {
         RetryStatus::Exhausted,
     )
 }
+
+/// The error of a turn that no brain gets on with.
+pub(super) fn no_progress(attempts: u32) -> SessionError {
+    let words = format!(
+        "the turn was started {attempts} times without getting on and is given up; send a message to \
+         begin another, or have an operator wake the session to go on with it"
+    );
+    SessionError::new(ErrorKind::Unknown, words, RetryStatus::Exhausted)
+}

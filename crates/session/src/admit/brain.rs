@@ -27,7 +27,16 @@ pub(super) fn propose(
         Step::EndTurn(stop) => end_turn(&mut desk, thread, stop)?,
         Step::Fail(failure) => fail(&mut desk, thread, failure)?,
         Step::Interrupt => interrupt(&mut desk, thread)?,
-        Step::Release => release(&mut desk, thread)?,
+        Step::Release => {
+            hand_back(&mut desk, thread)?;
+            claim::release(&mut desk, thread, None)?;
+            Answer::Appended
+        }
+        Step::Break => {
+            hand_back(&mut desk, thread)?;
+            claim::break_off(&mut desk, thread)?;
+            Answer::Appended
+        }
         Step::Pin(pinned) => note(&mut desk, thread, Kind::Pinned, crate::json(pinned))?,
         Step::Prefix(prefix) => note(&mut desk, thread, Kind::Prefix, prefix.clone())?,
         Step::Note(words) => note(&mut desk, thread, Kind::Noted, words.clone())?,
@@ -192,10 +201,15 @@ fn fail(desk: &mut Desk<'_, '_>, thread: u32, failure: &Failure) -> Result<Answe
 /// Ends a turn that failed and whose request is closed: what waits is taken in unanswered, and the
 /// next turn sees it.
 pub(super) fn exhaust(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
+    give_up(desk, thread)?;
+    claim::release(desk, thread, None)
+}
+
+/// The same of a thread that nobody holds.
+pub(super) fn give_up(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
     turn::close_calls(desk, thread)?;
     turn::place(desk, thread, u64::MAX)?;
-    status::idle(desk, thread, &Reason::RetriesExhausted)?;
-    claim::release(desk, thread, None)
+    status::idle(desk, thread, &Reason::RetriesExhausted)
 }
 
 /// Stops for the interrupts that wait.
@@ -218,14 +232,13 @@ fn interrupt(desk: &mut Desk<'_, '_>, thread: u32) -> Result<Answer, Refusal> {
     Ok(Answer::Appended)
 }
 
-/// Gives the lease back; whoever claims next goes on. An interrupt that waits needs no brain.
-fn release(desk: &mut Desk<'_, '_>, thread: u32) -> Result<Answer, Refusal> {
+/// Closes what a brain leaves open; whoever claims next goes on. An interrupt that waits needs no
+/// brain.
+fn hand_back(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
     if !exists(desk, thread)?.interrupts.is_empty() {
         turn::interrupt(desk, thread)?;
     }
-    turn::close_request(desk, thread)?;
-    claim::release(desk, thread, None)?;
-    Ok(Answer::Appended)
+    turn::close_request(desk, thread)
 }
 
 fn note(

@@ -6,13 +6,14 @@ use crate::{
     decide::Desk,
 };
 
-use super::{status, turn};
+use super::{park, status, turn};
 
-/// Decides a claim of its own.
+/// Decides a claim of its own; `alone` says that the claimant works on no other suspect.
 pub(super) fn propose(
     mut desk: Desk<'_, '_>,
     thread: u32,
     claim: Claim,
+    alone: bool,
 ) -> Result<Decision, Refusal> {
     let Some(seen) = desk.state.thread(thread) else {
         return Err(Refusal::Illegal("the thread does not exist"));
@@ -23,21 +24,35 @@ pub(super) fn propose(
         Waker::Lease(holder) if holder == claim.process => return Ok(desk.done(Answer::Nothing)),
         Waker::Lease(holder) => return Err(Refusal::Held { holder }),
         waker if waker.is_due(desk.at()) => {}
-        Waker::Ended | Waker::Input | Waker::Answers(_) | Waker::Brain | Waker::Timer(_) => {
+        Waker::Ended
+        | Waker::Input
+        | Waker::Parked
+        | Waker::Answers(_)
+        | Waker::Brain
+        | Waker::Timer(_) => {
             return Ok(desk.done(Answer::Nothing));
         }
+    }
+    let (attempts, most) = (seen.attempts, desk.context.rules.attempts);
+    if attempts >= most.saturating_mul(2) {
+        park::park(&mut desk, thread)?;
+        return Ok(desk.done(Answer::Parked));
+    }
+    if attempts >= most && !alone {
+        return Ok(desk.done(Answer::Suspect));
     }
     take(&mut desk, thread, claim)?;
     Ok(desk.done(Answer::Appended))
 }
 
-/// Claims the primary thread along with a client's inputs, if a brain is wanted now.
+/// Claims the primary thread along with a client's inputs, if a brain is wanted now that need not work
+/// on it alone.
 pub(super) fn with(desk: &mut Desk<'_, '_>, claim: Option<Claim>) -> Result<(), Refusal> {
-    let now = desk.at();
+    let (now, most) = (desk.at(), desk.context.rules.attempts);
     let wanted = desk
         .state
         .thread(0)
-        .is_some_and(|seen| seen.waker().is_due(now));
+        .is_some_and(|seen| seen.waker().is_due(now) && seen.attempts < most);
     match claim {
         Some(claim) if wanted => take(desk, 0, claim),
         Some(_) | None => Ok(()),
@@ -57,6 +72,7 @@ fn take(desk: &mut Desk<'_, '_>, thread: u32, claim: Claim) -> Result<(), Refusa
             epoch,
             process: claim.process,
             attempt,
+            revived: false,
         },
     )?;
     turn::close_request(desk, thread)?;
@@ -76,5 +92,22 @@ pub(super) fn release(
     retry_at: Option<outlast_protocol::Micros>,
 ) -> Result<(), Refusal> {
     let epoch = desk.state.thread(thread).map_or(0, |seen| seen.epoch);
-    desk.note(thread, Kind::Released, &Released { epoch, retry_at })
+    let broken = false;
+    let released = Released {
+        epoch,
+        retry_at,
+        broken,
+    };
+    desk.note(thread, Kind::Released, &released)
+}
+
+/// Gives the lease back after a fault.
+pub(super) fn break_off(desk: &mut Desk<'_, '_>, thread: u32) -> Result<(), Refusal> {
+    let epoch = desk.state.thread(thread).map_or(0, |seen| seen.epoch);
+    let released = Released {
+        epoch,
+        retry_at: None,
+        broken: true,
+    };
+    desk.note(thread, Kind::Released, &released)
 }

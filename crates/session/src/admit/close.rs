@@ -30,9 +30,11 @@ pub(super) fn delete(mut desk: Desk<'_, '_>) -> Result<Decision, Refusal> {
 pub(super) fn gone(desk: Desk<'_, '_>, proposal: &Proposal) -> Result<Decision, Refusal> {
     match proposal {
         Proposal::Create(_) => Err(Refusal::Illegal("the session exists")),
-        Proposal::Delete(_) | Proposal::Claim { .. } | Proposal::Checkpoint(_) => {
-            Ok(desk.done(Answer::Nothing))
-        }
+        Proposal::Delete(_)
+        | Proposal::Claim { .. }
+        | Proposal::ClaimAlone { .. }
+        | Proposal::Revive { .. }
+        | Proposal::Checkpoint(_) => Ok(desk.done(Answer::Nothing)),
         Proposal::Send(_)
         | Proposal::Update(_)
         | Proposal::Mount { .. }

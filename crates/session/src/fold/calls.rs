@@ -174,7 +174,7 @@ fn settle(
     {
         hand.loss = None;
     }
-    entry.thread(state)?.attempts = 0;
+    entry.thread(state)?.progress();
     Ok(())
 }
 

@@ -37,7 +37,10 @@ pub(super) fn placed(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldErr
     if queue.front().is_some_and(|first| first.event == event) {
         queue.pop_front();
     }
-    thread.attempts = 0;
+    // What parked it once may do so again: only an answer shows that it does not.
+    if thread.parked.is_none() {
+        thread.attempts = 0;
+    }
     // An operator's turn goes with the input or results before it and begins none of its own.
     if entry.kind == Kind::UserMessage {
         thread.turn = Some(Turn::new());

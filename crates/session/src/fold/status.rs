@@ -42,6 +42,7 @@ pub(super) fn thread(state: &mut State, entry: &Entry<'_>, told: Status) -> Resu
     }
     if matches!(thread.status, Status::Idle | Status::Terminated) && !waits {
         thread.turn = None;
+        thread.progress();
         thread.calls.clear();
     }
     Ok(())

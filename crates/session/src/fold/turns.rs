@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use serde::Deserialize;
 
-use crate::{After, Ended, Entry, FoldError, Kind, Lease, RECENT, Request, State, Thread, body};
+use crate::{
+    After, Ended, Entry, FoldError, Kind, Lease, Parked, RECENT, Request, State, Thread, Turn, body,
+};
 
 /// A lease is taken or given back.
 pub(super) fn lease(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
@@ -22,13 +24,38 @@ pub(super) fn lease(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldErro
         if let Some(turn) = &mut thread.turn {
             turn.retry_at = None;
         }
+        // What was given up is taken up again where it stood.
+        if let Some(parked) = thread.parked.take_if(|_| claimed.revived) {
+            let after = parked.after;
+            thread.turn = Some(Turn {
+                after,
+                ..Turn::new()
+            });
+        }
         return Ok(());
     }
     let released: body::Released = entry.read()?;
+    if !released.broken {
+        thread.attempts = thread.attempts.saturating_sub(1);
+    }
     thread.past = thread.lease.take();
     if let Some(turn) = &mut thread.turn {
         turn.retry_at = released.retry_at;
     }
+    Ok(())
+}
+
+/// Nobody works on a thread any more.
+pub(super) fn parked(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    let parked: body::Parked = entry.read()?;
+    let thread = entry.thread(state)?;
+    (thread.lease, thread.past) = (None, None);
+    thread.attempts = parked.left;
+    thread.parked = Some(Parked {
+        at: entry.at,
+        attempts: parked.attempts,
+        after: parked.after,
+    });
     Ok(())
 }
 
@@ -90,7 +117,7 @@ struct Seen {
 pub(super) fn response(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
     let seen: Seen = entry.read()?;
     let thread = entry.thread(state)?;
-    thread.attempts = 0;
+    thread.progress();
     if let Some(request) = &mut thread.request {
         request.answered = true;
     }

@@ -50,6 +50,28 @@ impl World {
         self.try_claim(1, None).unwrap()
     }
 
+    /// Claims for a brain that works on no other suspect.
+    pub(crate) fn claim_alone(&mut self, dead: Option<u64>) -> Answer {
+        let claim = Claim {
+            process: parts::process(1),
+            dead: dead.map(parts::process),
+        };
+        let answer = self.propose(&Proposal::ClaimAlone { thread: 0, claim });
+        self.meet();
+        answer.unwrap()
+    }
+
+    /// Has an operator wake what is parked.
+    pub(crate) fn revive(&mut self) -> Answer {
+        let claim = Claim {
+            process: parts::process(1),
+            dead: None,
+        };
+        let answer = self.propose(&Proposal::Revive { thread: 0, claim });
+        self.meet();
+        answer.unwrap()
+    }
+
     /// Gives the brain of the test the newest lease.
     fn meet(&mut self) {
         let Some(thread) = self.state.as_ref().and_then(|state| state.thread(0)) else {

@@ -43,16 +43,25 @@ enum Next {
 /// Does the next step, claiming first; `None` if nothing is to be done but by a client.
 pub(crate) fn step(world: &mut World, model: &[Reply], manner: Manner) -> Option<Answer> {
     match world.thread().waker() {
-        Waker::Ended | Waker::Input | Waker::Answers(_) => return None,
+        Waker::Ended | Waker::Input | Waker::Parked | Waker::Answers(_) => return None,
         Waker::Timer(at) => world.now = world.now.max(at),
         Waker::Brain | Waker::Lease(_) => {}
     }
     let answer = if world.thread().lease.is_none() {
-        world.try_claim(1, None)
+        claim(world)
     } else {
         perform(world, model, manner)
     };
     Some(answer.unwrap())
+}
+
+/// Claims as a kernel does: a suspect once more, alone.
+fn claim(world: &mut World) -> Result<Answer, Refusal> {
+    let answer = world.try_claim(1, None)?;
+    if answer == Answer::Suspect {
+        return Ok(world.claim_alone(None));
+    }
+    Ok(answer)
 }
 
 fn next(world: &World, manner: Manner) -> Next {

@@ -33,6 +33,7 @@ impl Chaos {
         world.rules.rounds = 2;
         world.rules.cut = 1;
         world.rules.queue = 6;
+        world.rules.attempts = 2;
         Self {
             world,
             model,
@@ -97,6 +98,15 @@ impl Chaos {
                 let dead = (1..4).find(|number| *dead && holder == Some(parts::process(*number)));
                 world.try_claim(*by, dead)
             }
+            Op::Alone(dead) => {
+                let holder = world.thread().lease.as_ref().map(|lease| lease.process);
+                let dead = (1..4).find(|number| *dead && holder == Some(parts::process(*number)));
+                if holder.is_some() && dead.is_none() {
+                    return Ok(Answer::Nothing);
+                }
+                Ok(world.claim_alone(dead))
+            }
+            Op::Revive => Ok(world.revive()),
             Op::Wait(seconds) => {
                 world.now = world.now.after(Duration::from_secs(*seconds));
                 Ok(Answer::Nothing)

@@ -64,6 +64,11 @@ fn waker(world: &World) {
             assert_eq!(thread.status, Status::Idle);
             ledger.all_told();
         }
+        Waker::Parked => {
+            assert!(ledger.waiting.is_empty() && asked.is_empty() && ledger.span.is_none());
+            assert_eq!((thread.status, thread.turn), (Status::Idle, None));
+            ledger.all_told();
+        }
         Waker::Answers(ids) => {
             assert_eq!(ids, asked);
             assert_eq!(ids, ledger.named, "clients were told of other calls");

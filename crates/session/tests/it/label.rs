@@ -67,7 +67,9 @@ fn detail(world: &World, kept: &Kept, body: &Value) -> String {
             )
         }
         Kind::RequestEnded => name(world, &text(&body["request"])),
+        Kind::Claimed if body["revived"] == true => format!("{} revived", body["epoch"]),
         Kind::Claimed => body["epoch"].to_string(),
+        Kind::Released if body["broken"] == true => "broken".to_owned(),
         Kind::Released if body["retry_at"].is_string() => "to retry".to_owned(),
         Kind::SessionError => text(&body["error"]["retry_status"]["type"]),
         _ => String::new(),

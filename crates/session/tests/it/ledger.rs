@@ -111,6 +111,7 @@ impl Ledger {
                 assert!(self.leased, "released twice");
                 self.leased = false;
             }
+            Kind::Parked => self.leased = false,
             _ => {}
         }
     }

@@ -32,6 +32,8 @@ mod limits;
 #[cfg(test)]
 mod order;
 #[cfg(test)]
+mod parking;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod resume;

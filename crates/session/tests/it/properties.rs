@@ -59,7 +59,7 @@ fn rests(world: &World) {
     }
     assert!(matches!(
         world.thread().waker(),
-        Waker::Input | Waker::Ended
+        Waker::Input | Waker::Parked | Waker::Ended
     ));
     assert!(
         ledger.ended || ledger.waiting.is_empty(),

@@ -114,7 +114,7 @@ impl Resources for Postgres {
     }
 
     async fn beat(&self, process: ProcessId) -> Result<Pulse, WriteError> {
-        Ok(processes::beat(&*self.pool.get().await?, process).await?)
+        Ok(self.heart.beat(process).await?)
     }
 
     async fn processes(&self) -> Result<Vec<Process>, ReadError> {

@@ -104,6 +104,8 @@ impl Inner {
             | Proposal::Archive(_)
             | Proposal::Delete(_)
             | Proposal::Claim { .. }
+            | Proposal::ClaimAlone { .. }
+            | Proposal::Revive { .. }
             | Proposal::Brain { .. }
             | Proposal::Keyed { .. }
             | Proposal::Checkpoint(_) => self.live(id).map(|_| ()).ok_or(missing),

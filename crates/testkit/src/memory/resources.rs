@@ -177,11 +177,12 @@ impl Resources for Memory {
 
     async fn register(&self, process: ProcessId, _at: Micros) -> Result<(), WriteError> {
         let mut inner = self.lock();
-        let others = inner.processes.iter_mut();
-        others.for_each(|(known, row)| row.dead |= *known != process);
+        let others = inner.processes.values_mut();
+        let others = others.filter(|row| *row.node == *self.node && row.id != process);
+        others.for_each(|row| row.dead = true);
         let row = Process {
             id: process,
-            node: String::new(),
+            node: self.node.to_string(),
             beats: 0,
             dead: false,
         };

@@ -70,7 +70,7 @@ async fn client(step: usize, life: &Life, session: SessionId) {
 }
 
 /// Returns the calls that wait for a client.
-fn asked(state: &State) -> Vec<EventId> {
+pub(crate) fn asked(state: &State) -> Vec<EventId> {
     let calls = state.threads[0].calls.iter();
     calls
         .filter(|call| call.phase == Phase::Asked)

@@ -12,13 +12,13 @@ use std::{
     time::Duration,
 };
 
-use outlast_egress::{Gateway, Routes};
+use outlast_egress::Gateway;
 use outlast_hands::{
     Limits,
     fake::{Asked, Fakes, Reply},
 };
 use outlast_harness::{Options as Loop, Retries, Worker};
-use outlast_kernel::{Kernel, Options, Parts, Schedule};
+use outlast_kernel::{Beats, HandLife, Kernel, Options, Parts, Schedule};
 use outlast_model::{Facts, Scripted};
 use outlast_protocol::{
     CallResult, Micros,
@@ -26,8 +26,8 @@ use outlast_protocol::{
     id::{ApiKeyId, SessionId},
     seam::{Clock as _, Entropy},
 };
-use outlast_session::{Kind, Proposal, Record, Status, body::Config};
-use outlast_store::{Resources as _, Slice};
+use outlast_session::{Kind, Proposal, Record, Rules, Status, body::Config};
+use outlast_store::{Resources as _, Slice, Store};
 use outlast_testkit::{
     blobs::Memory as Blobs,
     faulty::{Fault, Faulty},
@@ -42,15 +42,16 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What outlives processes.
 pub(crate) struct World {
-    memory: Memory,
-    clock: Arc<RuntimeClock>,
+    pub(crate) memory: Memory,
+    pub(crate) clock: Arc<RuntimeClock>,
     pub(crate) entropy: Arc<Seeded>,
     pub(crate) hands: Fakes,
     pub(crate) blobs: Arc<Blobs>,
     /// Never, unless a test says otherwise: timers make no log the same twice.
     pub(crate) schedule: Schedule,
     pub(crate) limits: Limits,
-    scripted: Arc<Scripted>,
+    pub(crate) hand_life: HandLife,
+    pub(crate) model: Arc<Shared>,
     key: ApiKeyId,
     config: Config,
 }
@@ -63,6 +64,14 @@ pub(crate) struct Life {
     appends: Arc<AtomicU64>,
 }
 
+/// A process on a node of its own.
+pub(crate) struct Node {
+    pub(crate) life: Life,
+    /// The way to the store that all share.
+    pub(crate) store: Arc<Faulty<Memory>>,
+    pub(crate) hands: Fakes,
+}
+
 /// Where a life ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Death {
@@ -72,9 +81,32 @@ pub(crate) struct Death {
     pub(crate) committed: bool,
 }
 
+/// What a conversation holds that is too much for whoever has it answered.
+pub(crate) const POISON: &str = "poison";
+
 /// A model that many lives share.
-#[derive(Debug)]
-struct Shared(Arc<Scripted>);
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    scripted: Scripted,
+    /// Whether poison does no harm any more.
+    mended: AtomicBool,
+    /// Held by each answer that is being given, and by us.
+    running: Arc<()>,
+    asked: AtomicU64,
+}
+
+impl Shared {
+    /// Lets poison do no harm from now on.
+    pub(crate) fn mend(&self) {
+        self.mended.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns how many requests came, and how many answers are being given.
+    pub(crate) fn seen(&self) -> (u64, usize) {
+        let running = Arc::strong_count(&self.running) - 1;
+        (self.asked.load(Ordering::SeqCst), running)
+    }
+}
 
 #[async_trait::async_trait]
 impl outlast_model::Model for Shared {
@@ -82,20 +114,38 @@ impl outlast_model::Model for Shared {
         &self,
         call: outlast_model::Call,
     ) -> Result<outlast_model::Events, outlast_model::Error> {
-        self.0.stream(call).await
+        use futures::StreamExt as _;
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let harmless = self.mended.load(Ordering::SeqCst) || !call.body.get().contains(POISON);
+        assert!(harmless, "the model's client panics, as the test wants it");
+        let running = self.running.clone();
+        let events = self.scripted.stream(call).await?;
+        Ok(Box::pin(events.inspect(move |_| {
+            let _held = &running;
+        })))
     }
 }
 
 impl World {
     /// Makes a world in which a seed decides all that chance decides.
     pub(crate) async fn new(seed: u64) -> Self {
+        // Processes are killed again and again, and no session is to blame.
+        let rules = Rules {
+            attempts: 1_000,
+            ..Rules::default()
+        };
+        Self::under(seed, rules).await
+    }
+
+    /// Makes such a world with bounds of its own.
+    pub(crate) async fn under(seed: u64, rules: Rules) -> Self {
         let clock = Arc::new(RuntimeClock::new(Micros(1_800_000_000_000_000)));
         let entropy = Arc::new(Seeded::new(seed));
-        let memory = Memory::new(clock.clone(), entropy.clone());
+        let memory = Memory::with_rules(clock.clone(), entropy.clone(), rules);
         let key = ApiKeyId::mint(clock.now(), &*entropy);
         let config = config(&memory, &*entropy).await;
         let hands = Fakes::new(answer);
-        let scripted = Arc::new(Scripted::new());
+        let model = Arc::default();
         Self {
             memory,
             clock,
@@ -104,7 +154,8 @@ impl World {
             blobs: Arc::default(),
             schedule: Schedule::NEVER,
             limits: Limits::default(),
-            scripted,
+            hand_life: HandLife::WithServer,
+            model,
             key,
             config,
         }
@@ -130,15 +181,64 @@ impl World {
             appends.clone(),
             self.chance(percent),
         ));
+        let kernel = self.run(Arc::new(store), &self.hands, None).await;
+        Life {
+            kernel,
+            key: self.key,
+            died,
+            appends,
+        }
+    }
+
+    /// Starts a process that dies of the first append for which the curse has a fault.
+    pub(crate) async fn start_cursed(
+        &self,
+        mut curse: impl FnMut(SessionId, &Proposal) -> Option<Fault> + Send + 'static,
+    ) -> Life {
+        let died: Arc<AtomicBool> = Arc::default();
+        let store = Faulty::new(self.memory.clone());
+        let own = died.clone();
+        store.hook(move |_, session, append| {
+            if own.load(Ordering::SeqCst) {
+                return Fault::Dead;
+            }
+            let fault = curse(session, &append.proposal);
+            own.store(fault.is_some(), Ordering::SeqCst);
+            fault.unwrap_or_default()
+        });
+        let kernel = self.run(Arc::new(store), &self.hands, None).await;
+        Life {
+            kernel,
+            key: self.key,
+            died,
+            appends: Arc::default(),
+        }
+    }
+
+    /// Starts a process on a node of its own, beside others on theirs.
+    pub(crate) async fn start_beside(&self, name: &str, beats: Beats) -> Node {
+        let store = Arc::new(Faulty::new(self.memory.on(name)));
+        let hands = Fakes::new(answer);
+        let kernel = self.run(store.clone(), &hands, Some(beats)).await;
+        let life = Life {
+            kernel,
+            key: self.key,
+            died: Arc::default(),
+            appends: Arc::default(),
+        };
+        Node { life, store, hands }
+    }
+
+    /// Runs kernel, loop and gateway over a store.
+    async fn run(&self, store: Arc<dyn Store>, hands: &Fakes, beats: Option<Beats>) -> Kernel {
         let parts = Parts {
-            store: Arc::new(store),
-            provisioner: Arc::new(self.hands.clone()),
+            store,
+            provisioner: Arc::new(hands.clone()),
             blobs: self.blobs.clone(),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
             options: Options {
                 brains: 8,
-                attempts: 50,
                 limits: self.limits,
                 require: Vec::new(),
                 images: outlast_hands::images::Images::new("/nowhere"),
@@ -147,34 +247,23 @@ impl World {
                 hand_idle: Duration::from_secs(86_400),
                 checkpoints: self.schedule,
                 hand_age: None,
-                hand_life: outlast_kernel::HandLife::WithServer,
+                hand_life: self.hand_life,
                 hour_price: 0,
                 file_bytes: 1 << 20,
+                beats,
             },
         };
         let (kernel, claims) = Kernel::start(parts).await.unwrap();
         let facts = Arc::new(Facts::load(None).unwrap());
-        let routes = Routes::new(
-            Scripted::new(),
-            Some(Arc::new(Shared(self.scripted.clone()))),
-        );
-        let model = Arc::new(Gateway::new(
-            kernel.clone(),
-            Arc::new(routes),
-            facts.clone(),
-        ));
+        let gateway = Gateway::new(kernel.clone(), self.model.clone(), facts.clone());
+        let model = Arc::new(gateway);
         let worker = Worker::new(Loop {
             model,
             facts,
             retries: Retries::default(),
         });
         spawn(worker.run(claims));
-        Life {
-            kernel,
-            key: self.key,
-            died,
-            appends,
-        }
+        kernel
     }
 
     /// Draws a fault in so many of a hundred cases.
@@ -247,6 +336,19 @@ impl Life {
         tokio::time::timeout(PATIENCE, quiet)
             .await
             .expect("the session never came to rest")
+    }
+
+    /// Ends it as SIGKILL would.
+    pub(crate) fn kill(&self) {
+        self.died.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends it as an operator would: its turns are handed back.
+    pub(crate) async fn close(&self) {
+        assert!(self.kernel.close(PATIENCE).await);
+        while self.kernel.turns() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// Tells whether it died.

@@ -9,10 +9,13 @@
     reason = "a failure in a helper is a failed test"
 )]
 
+mod beats;
+mod boundaries;
 mod checkpoints;
 mod crash;
 mod faults;
 mod house;
 mod lives;
+mod poison;
 mod seeds;
 mod suites;

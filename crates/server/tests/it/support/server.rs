@@ -258,7 +258,7 @@ async fn comes(patience: Duration, holds: impl Fn() -> bool) -> bool {
 }
 
 /// Serves the scripted model to whoever has the key.
-async fn model(key: &str, tape: Arc<Tape>) -> (String, JoinHandle<()>) {
+pub(crate) async fn model(key: &str, tape: Arc<Tape>) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let key = SecretString::from(key.to_owned());

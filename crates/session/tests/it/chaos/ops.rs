@@ -27,6 +27,7 @@ pub(crate) enum Say {
     Terminal,
     Stop,
     Release,
+    Break,
     Note,
 }
 
@@ -62,6 +63,8 @@ pub(crate) enum Op {
     Brain(usize, Place, Say),
     Kernel(bool, Kernel),
     Claim(u64, bool),
+    Alone(bool),
+    Revive,
     Wait(u64),
     Update(bool),
     Checkpoint(u64, i64),
@@ -90,6 +93,7 @@ fn say() -> impl Strategy<Value = Say> {
         1 => Just(Say::Exhaust),
         1 => Just(Say::Stop),
         2 => Just(Say::Release),
+        2 => Just(Say::Break),
         1 => Just(Say::Note),
     ]
 }
@@ -126,6 +130,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         120 => (0..3_usize, place(), say()).prop_map(|(who, place, say)| Op::Brain(who, place, say)),
         100 => (prop::bool::weighted(0.2), kernel()).prop_map(|(stale, fact)| Op::Kernel(stale, fact)),
         60 => (1..4_u64, any::<bool>()).prop_map(|(by, dead)| Op::Claim(by, dead)),
+        60 => any::<bool>().prop_map(Op::Alone),
+        20 => Just(Op::Revive),
         60 => any::<bool>().prop_map(|claim| Op::Send(vec![Word::Message, Word::System], claim)),
         30 => (0..3_u64).prop_map(Op::Wait),
         15 => any::<bool>().prop_map(Op::Update),

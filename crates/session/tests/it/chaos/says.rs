@@ -73,6 +73,7 @@ pub(super) fn step(world: &mut World, say: &Say) -> Step {
         Say::Terminal => failed(Then::Terminal),
         Say::Stop => Step::Interrupt,
         Say::Release => Step::Release,
+        Say::Break => Step::Break,
         Say::Note => Step::Note(details()),
     }
 }
