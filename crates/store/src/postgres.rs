@@ -4,6 +4,8 @@ mod conditions;
 mod connect;
 mod fault;
 mod files;
+mod insert;
+mod intake;
 mod lane;
 mod listen;
 mod listing;
@@ -12,6 +14,7 @@ mod log;
 mod loose;
 mod migrate;
 mod notify;
+mod offline;
 mod pool;
 mod processes;
 mod purge;
@@ -44,7 +47,7 @@ use outlast_session::Rules;
 use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use self::url::UrlError;
+pub use self::{offline::Offline, url::UrlError};
 use self::{
     connect::{Connector, Durability},
     fault::Fault,

@@ -6,9 +6,9 @@ use outlast_blobs::Folder;
 use outlast_protocol::id::{IncarnationId, SessionId};
 use outlast_session::{Fact, Proposal, body::HandWanted};
 use outlast_store::{
-    Audit, End, Found, INLINE,
+    Audit, End, Found, INLINE, OfflineError, Onlooker as _,
     conformance::fixture::{World, note},
-    sqlite::{Offline, OfflineError},
+    sqlite::Offline,
 };
 use rusqlite::Connection;
 use tokio::runtime::Handle;
@@ -77,7 +77,7 @@ async fn look<T: Send + 'static>(
 }
 
 /// A session with messages, large bodies, a lease, calls and a hand.
-async fn eventful(world: &World) -> SessionId {
+pub(crate) async fn eventful(world: &World) -> SessionId {
     let mut brain = world.running().await;
     let (session, epoch) = (brain.session, brain.epoch);
     world.send(session, "a second message").await;
