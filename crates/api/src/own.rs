@@ -5,7 +5,7 @@ use axum::{
     extract::State,
     routing::{get, post},
 };
-use outlast_protocol::{id::SessionId, limits};
+use outlast_protocol::{id::SessionId, limits, redaction::RedactSession};
 
 use crate::{
     answer::{self, Answer},
@@ -22,6 +22,7 @@ pub(crate) fn routes() -> Router<Shared> {
             get(diagnosis),
         )
         .route("/outlast/v1/sessions/{session_id}/outline", get(outline))
+        .route("/outlast/v1/sessions/{session_id}/redact", post(redact))
         .route("/outlast/v1/sessions/{session_id}/wake", post(wake))
 }
 
@@ -61,4 +62,15 @@ async fn wake(
 ) -> Answer {
     request.empty()?;
     answer::view(&app.kernel.wake(id).await?)
+}
+
+/// `POST /outlast/v1/sessions/{session_id}/redact`: erases what events say; repeating it changes
+/// nothing.
+async fn redact(
+    State(app): State<Shared>,
+    Named(id): Named<SessionId>,
+    request: Submission,
+) -> Answer {
+    let wish = RedactSession::parse(&request.body)?;
+    answer::view(&app.kernel.redact(request.by, id, &wish).await?)
 }

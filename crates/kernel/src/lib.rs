@@ -26,6 +26,7 @@ mod monitor;
 mod packages;
 mod per_session;
 mod preview;
+mod redact;
 mod signal;
 mod tools;
 mod workspace;
@@ -39,6 +40,7 @@ pub use gateway::Asker;
 pub use kernel::{HandLife, Kernel, Options, Parts};
 pub use lease::{Claims, Lease};
 pub use preview::{Heard, Preview, Previews};
+pub use redact::redact_alone;
 pub use tools::Tool;
 
 pub use outlast_blobs::Reader;

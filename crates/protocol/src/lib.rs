@@ -23,6 +23,7 @@ pub mod mime;
 pub mod page;
 pub mod query;
 pub mod read;
+pub mod redaction;
 pub mod seam;
 pub mod session;
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod brain;
 mod calls;
 mod claim;
 mod close;
+mod erase;
 mod keyed;
 mod mount;
 mod respond;
@@ -36,6 +37,7 @@ pub fn admit(
             | Proposal::Update(_)
             | Proposal::Mount { .. }
             | Proposal::Unmount { .. }
+            | Proposal::Erase(_)
             | Proposal::Archive(_)
             | Proposal::Delete(_)
             | Proposal::Claim { .. }
@@ -54,6 +56,7 @@ pub fn admit(
         Proposal::Update(change) => update(desk, change),
         Proposal::Mount { resource, .. } => mount::add(desk, resource),
         Proposal::Unmount { resource, .. } => mount::remove(desk, *resource),
+        Proposal::Erase(wish) => erase::propose(desk, wish),
         Proposal::Archive(_) => close::archive(desk),
         Proposal::Delete(_) => close::delete(desk),
         Proposal::Claim { thread, claim } => claim::propose(desk, *thread, *claim),
@@ -82,6 +85,7 @@ fn origin(proposal: &Proposal) -> Origin {
         | Proposal::Unmount { by, .. }
         | Proposal::Archive(by)
         | Proposal::Delete(by) => Origin::Client(*by),
+        Proposal::Erase(wish) => wish.by.map_or(Origin::Server, Origin::Client),
         Proposal::Claim { .. } | Proposal::Checkpoint(_) => Origin::Server,
         Proposal::Brain { fence, .. } => Origin::Brain {
             epoch: fence.epoch,

@@ -241,6 +241,24 @@ pub struct HandLost {
     pub reason: String,
 }
 
+/// Body of `x.erased`; the record says who and when.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Erased {
+    /// Why, in the words of whoever asked for it.
+    pub because: String,
+    /// What was erased, by position.
+    pub erased: Vec<Remains>,
+}
+
+/// What is left of a body that was erased.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Remains {
+    /// The record.
+    pub position: u64,
+    /// What folding needs of it: nobody's words.
+    pub body: Box<RawValue>,
+}
+
 /// Body of `x.archived` and `x.deleted`.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Closed {}

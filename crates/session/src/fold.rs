@@ -104,6 +104,7 @@ fn apply(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
         | Kind::AgentThinking
         | Kind::SessionUpdated
         | Kind::SessionUsage
+        | Kind::Erased
         | Kind::Noted => Ok(()),
     }
 }

@@ -124,6 +124,8 @@ kinds! {
     ResourceRemoved = "x.resource_removed",
     /// New title, metadata or agent, whole.
     Updated = "x.updated",
+    /// Bodies were erased: which, why, and what of them is left for folding.
+    Erased = "x.erased",
     /// The session takes no more events.
     Archived = "x.archived",
     /// The session is gone; purging follows.

@@ -36,6 +36,8 @@ pub enum Proposal {
         /// Who asks.
         by: ApiKeyId,
     },
+    /// Erase bodies under the chain.
+    Erase(Erase),
     /// End the session, keep its log.
     Archive(ApiKeyId),
     /// End the session, drop its log.
@@ -82,6 +84,7 @@ impl Proposal {
             Self::Update(_)
             | Self::Mount { .. }
             | Self::Unmount { .. }
+            | Self::Erase(_)
             | Self::Archive(_)
             | Self::Delete(_)
             | Self::Brain { .. }
@@ -168,6 +171,30 @@ pub struct Update {
     pub agent: bool,
     /// Who changes it.
     pub by: ApiKeyId,
+}
+
+/// Bodies to be erased.
+#[derive(Clone, Debug)]
+pub struct Erase {
+    /// Which, in order, each once; the store takes them away in the same step.
+    pub erasures: Vec<Erasure>,
+    /// Why.
+    pub because: String,
+    /// Who asks; absent if it is the operator, without a server.
+    pub by: Option<ApiKeyId>,
+}
+
+/// One body to be erased.
+#[derive(Clone, Debug)]
+pub struct Erasure {
+    /// The record's position.
+    pub position: u64,
+    /// Its kind.
+    pub kind: Kind,
+    /// The event that was named: its own, or one that it holds the words of.
+    pub event: EventId,
+    /// What stays in its place.
+    pub remains: Json,
 }
 
 /// Who takes a lease.

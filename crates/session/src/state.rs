@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The shape of a stored [`State`]; another number is folded again from the log.
-pub const STATE_VERSION: u16 = 4;
+pub const STATE_VERSION: u16 = 5;
 
 /// Appends of one lease whose outcome can be asked for again.
 pub const RECENT: usize = 8;
@@ -121,6 +121,8 @@ pub struct Queued {
 /// Work on inputs that were taken in.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Turn {
+    /// Where its first input was placed.
+    pub since: u64,
     /// Model responses with calls since the last input.
     pub rounds: u32,
     /// Responses in a row whose only call was cut off.

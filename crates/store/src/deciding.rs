@@ -97,6 +97,7 @@ pub(crate) fn needs<'a>(
         }),
         Proposal::Send(_)
         | Proposal::Unmount { .. }
+        | Proposal::Erase(_)
         | Proposal::Archive(_)
         | Proposal::Delete(_)
         | Proposal::Claim { .. }

@@ -66,9 +66,6 @@ pub enum IntakeError {
         /// Where and how.
         damaged: Damaged,
     },
-    /// What folding needs of it was erased.
-    #[error("session `{0}` cannot be gone on with: what its state follows from was erased")]
-    Erased(SessionId),
     /// It ends with the session's deletion.
     #[error("session `{0}` was deleted")]
     Deleted(SessionId),
@@ -99,7 +96,7 @@ pub fn check(log: &dyn Source) -> Result<State, IntakeError> {
         auditor.step(&record.map_err(unread)?).map_err(broken)?;
     }
     auditor.finish(log.end()).map_err(broken)?;
-    let state = auditor.state().ok_or(IntakeError::Erased(session))?;
+    let state = auditor.state();
     if state.deleted {
         return Err(IntakeError::Deleted(session));
     }

@@ -2,6 +2,7 @@
 
 mod append;
 mod connect;
+mod erase;
 mod fault;
 mod files;
 mod insert;

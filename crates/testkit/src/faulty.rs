@@ -133,6 +133,14 @@ impl<S: Log> Log for Faulty<S> {
         self.inner.find(session, event).await
     }
 
+    async fn of_event(&self, session: SessionId, event: EventId) -> Result<Vec<Record>, ReadError> {
+        self.inner.of_event(session, event).await
+    }
+
+    async fn scrub(&self) -> Result<(), ReadError> {
+        self.inner.scrub().await
+    }
+
     async fn position_at(&self, session: SessionId, at: Micros) -> Result<u64, ReadError> {
         self.inner.position_at(session, at).await
     }

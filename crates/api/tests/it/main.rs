@@ -24,6 +24,7 @@ mod paging;
 mod previews;
 mod reader;
 mod redact;
+mod redaction;
 mod resources;
 mod sessions;
 mod sockets;

@@ -39,7 +39,7 @@ pub(super) async fn run(
         }
         Ok::<_, Failure>(logs)
     })?;
-    let store = server::open_alone(&loaded.config, &loaded.data_dir).await?;
+    let (store, _) = server::open_alone(&loaded.config, &loaded.data_dir).await?;
     let done = take_in(&store, logs, console).await;
     store.close().await;
     done

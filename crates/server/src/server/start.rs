@@ -230,10 +230,12 @@ async fn open(
 }
 
 /// Opens the store without a server, under the lock of the data directory.
-pub(crate) async fn open_alone(config: &Config, dir: &Path) -> Result<Database, StartError> {
+pub(crate) async fn open_alone(
+    config: &Config,
+    dir: &Path,
+) -> Result<(Database, Arc<dyn Blobs>), StartError> {
     let facts = Arc::new(config.models.load()?);
-    let (database, _) = open(config, dir, &facts).await?;
-    Ok(database)
+    open(config, dir, &facts).await
 }
 
 /// Makes the data directory, closed to other users.

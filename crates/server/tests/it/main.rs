@@ -22,6 +22,7 @@ mod many;
 mod on_postgres;
 mod packages;
 mod readers;
+mod redacted;
 mod refusals;
 mod run;
 mod secrets;

@@ -37,6 +37,7 @@ pub(super) fn gone(desk: Desk<'_, '_>, proposal: &Proposal) -> Result<Decision, 
         | Proposal::Update(_)
         | Proposal::Mount { .. }
         | Proposal::Unmount { .. }
+        | Proposal::Erase(_)
         | Proposal::Archive(_)
         | Proposal::Brain { .. }
         | Proposal::Keyed { .. } => {

@@ -254,6 +254,21 @@ impl World {
         brain
     }
 
+    /// Has a brain take in what waits in a session.
+    pub async fn brain(&self, session: SessionId) -> Brain<'_> {
+        let claimed = self.propose(session, self.claim()).await.unwrap();
+        let epoch = claimed.state.thread(0).unwrap().epoch;
+        let mut brain = Brain {
+            world: self,
+            session,
+            epoch,
+            seq: 0,
+        };
+        let last = claimed.state.tail;
+        brain.say(Step::TakeIn { last }).await.unwrap();
+        brain
+    }
+
     /// Reads a whole log, a few records at a time.
     pub async fn log(&self, session: SessionId) -> Vec<Record> {
         let mut records: Vec<Record> = Vec::new();

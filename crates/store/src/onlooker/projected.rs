@@ -56,9 +56,10 @@ impl Projected {
 
     /// Compares it with what the records fold to; `false` if this version cannot.
     pub(crate) fn compare(&self, auditor: &Auditor) -> Result<bool, Damaged> {
-        let Some(state) = auditor.state().filter(|_| self.known) else {
+        if !self.known {
             return Ok(false);
-        };
+        }
+        let state = auditor.state();
         let fences = self.epochs.as_ref();
         let same = [
             (self.state.as_ref() == Some(state), "its stored state"),

@@ -18,7 +18,7 @@ pub(crate) fn along(
     show: &mut Show<'_>,
 ) -> Result<Audit, ReadError> {
     let mut auditor = Auditor::new(session, noted);
-    let Some(kept) = tables.projected(session)? else {
+    let Some(mut kept) = tables.projected(session)? else {
         return Ok(auditor.report(session, false, Found::Gone));
     };
     if kept.deleted() {
@@ -28,12 +28,18 @@ pub(crate) fn along(
         };
         return Ok(auditor.report(session, false, found));
     }
-    let walked = Walk {
-        tables,
-        session,
-        kept: &kept,
-    }
-    .go(&mut auditor, show)?;
+    let walked = loop {
+        let walk = Walk {
+            tables,
+            session,
+            kept: &kept,
+        };
+        let walked = walk.go(&mut auditor, show)?;
+        match later(tables, session, &kept, &walked)? {
+            Some(head) => kept = head,
+            None => break walked,
+        }
+    };
     let done = walked.and_then(|()| kept.compare(&auditor));
     let (compared, found) = match done {
         Ok(compared) => (compared, Found::Whole),
@@ -48,6 +54,22 @@ pub(crate) fn along(
 fn is_tombstone(tables: &impl Tables, kept: &Projected) -> Result<bool, ReadError> {
     let last = tables.kind(kept.no, kept.end.tail)?;
     Ok(last.is_none_or(|kind| kind == Kind::Deleted.text()))
+}
+
+/// Returns a later head, where a look ended at a body that was erased while it went on: a record
+/// behind the head that it had then tells of it.
+fn later(
+    tables: &impl Tables,
+    session: SessionId,
+    kept: &Projected,
+    walked: &Result<(), Damaged>,
+) -> Result<Option<Projected>, ReadError> {
+    let untold = matches!(walked, Err(damaged) if damaged.what == Damage::Untold);
+    if !untold {
+        return Ok(None);
+    }
+    let head = tables.projected(session)?;
+    Ok(head.filter(|head| !head.deleted() && head.end.tail > kept.end.tail))
 }
 
 /// A way along the records of a session.
@@ -119,7 +141,7 @@ impl<T: Tables> Walk<'_, T> {
             return Ok(Err(Damage::Lost));
         };
         let Some(bytes) = self.tables.body(self.session, &record.digest)? else {
-            return Ok(Err(Damage::Lost));
+            return self.erased_meanwhile(&record);
         };
         if u64::try_from(bytes.len()) != Ok(size) {
             return Ok(Err(Flaw::Body.into()));
@@ -130,5 +152,14 @@ impl<T: Tables> Walk<'_, T> {
         };
         record.body = Body::Json(json);
         Ok(Ok(record))
+    }
+
+    /// Looks again at a record whose body is not where it was a moment ago.
+    fn erased_meanwhile(&self, record: &Record) -> Result<Result<Record, Damage>, ReadError> {
+        let page = self.tables.page(self.kept, record.position - 1)?;
+        match page.into_iter().next() {
+            Some(Ok((stored, _))) if stored.record.salt.is_none() => Ok(Ok(stored.record)),
+            Some(Ok(_) | Err(_)) | None => Ok(Err(Damage::Lost)),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Rows of whole logs, and everything that is projected from them.
 
-use outlast_session::{Body, STATE_VERSION, State};
+use outlast_session::{STATE_VERSION, State};
 
 use super::{
     connect::{Connection, Value},
@@ -103,7 +103,7 @@ pub(super) async fn records(tx: &Connection, no: i64, all: &[Stored]) -> Result<
         &column(all, |one| one.record.hash.to_vec()),
         &column(all, |one| one.record.salt.map(|salt| salt.to_vec())),
         &column(all, |one| one.blob.map(integer)),
-        &column(all, body),
+        &column(all, Stored::inline),
     ];
     tx.run(text, &values).await?;
     Ok(())
@@ -111,12 +111,4 @@ pub(super) async fn records(tx: &Connection, no: i64, all: &[Stored]) -> Result<
 
 fn column<'a, T>(all: &'a [Stored], read: impl Fn(&'a Stored) -> T) -> Vec<T> {
     all.iter().map(read).collect()
-}
-
-/// Returns the body that stands in the row.
-fn body(stored: &Stored) -> Option<&str> {
-    match &stored.record.body {
-        Body::Json(json) if stored.blob.is_none() => Some(json.get()),
-        Body::Json(_) | Body::Erased => None,
-    }
 }

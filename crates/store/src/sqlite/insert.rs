@@ -1,6 +1,6 @@
 //! The statements that an append consists of.
 
-use outlast_session::{Body, STATE_VERSION, State};
+use outlast_session::{STATE_VERSION, State};
 use rusqlite::{Connection, params};
 
 use super::fault::Fault;
@@ -13,10 +13,6 @@ use crate::{
 /// Inserts a record.
 pub(super) fn record(transaction: &Connection, no: i64, stored: &Stored) -> Result<(), Fault> {
     let record = &stored.record;
-    let body = match &record.body {
-        Body::Json(json) if stored.blob.is_none() => Some(json.get()),
-        Body::Json(_) | Body::Erased => None,
-    };
     transaction
         .prepare_cached(
             "INSERT INTO records (session_no, position, thread, at, public, origin, kind, version, \
@@ -37,7 +33,7 @@ pub(super) fn record(transaction: &Connection, no: i64, stored: &Stored) -> Resu
             record.hash,
             record.salt,
             stored.blob.map(integer),
-            body,
+            stored.inline(),
         ])?;
     Ok(())
 }

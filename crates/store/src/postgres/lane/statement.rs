@@ -1,7 +1,7 @@
 //! The statement that an append is: the head moves if it is where it was expected, and what goes
 //! with it is written from that.
 
-use outlast_session::{Body, STATE_VERSION};
+use outlast_session::STATE_VERSION;
 
 use super::{super::sql::Sql, plan::Write};
 use crate::{
@@ -230,10 +230,6 @@ fn numbered(write: &Write) -> impl Iterator<Item = (i64, &crate::stored::Stored)
 
 fn records(sql: &mut Sql, writes: &[&Write], join: Join) {
     let all = || writes.iter().copied().flat_map(numbered);
-    let body = |stored: &crate::stored::Stored| match &stored.record.body {
-        Body::Json(json) if stored.blob.is_none() => Some(json.get().to_owned()),
-        Body::Json(_) | Body::Erased => None,
-    };
     let columns = "position, thread, at, public, origin, kind, version, event, digest, hash, salt, \
                    blob, body";
     let ints = |read: fn(&crate::stored::Stored) -> i64| -> Vec<i64> {
@@ -300,7 +296,7 @@ fn records(sql: &mut Sql, writes: &[&Write], join: Join) {
         )
         .and(
             all()
-                .map(|(_, stored)| body(stored))
+                .map(|(_, stored)| stored.inline().map(str::to_owned))
                 .collect::<Vec<Option<String>>>(),
             "text[]",
         );

@@ -71,7 +71,7 @@ async fn every_change_is_found_where_it_is() {
     let of_record = [
         ("SET body = replace(body, 'n', 'm')", "body"),
         ("SET body = '{\"note\"'", "body"),
-        ("SET salt = NULL", "body"),
+        ("SET salt = NULL", "untold"),
         ("SET body = NULL", "lost"),
         ("SET at = at + 1", "header"),
         ("SET thread = 1", "header"),
