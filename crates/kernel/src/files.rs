@@ -21,9 +21,7 @@ use outlast_protocol::{
     file::{File, Scope},
     id::FileId,
 };
-use outlast_store::{
-    Blob, FilePage, FileQuery, ReadError, Receipt, Store, StoredFile, WriteError,
-};
+use outlast_store::{Blob, FilePage, FileQuery, ReadError, Receipt, Store, StoredFile, WriteError};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{Kernel, error, kernel::Inner};

@@ -11,6 +11,7 @@ mod auth;
 mod calls;
 mod checkpoint;
 mod clients;
+mod deadlines;
 mod diagnosis;
 mod dispatch;
 mod error;

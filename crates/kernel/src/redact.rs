@@ -100,7 +100,9 @@ async fn records(
     let found = store.of_event(session, event).await;
     let mut records = found.map_err(|fault| error::of(session, &fault))?;
     let Some(newest) = records.iter().max_by_key(|record| record.kind.is_public()) else {
-        return Err(Problem::not_found(format_args!("event_ids: event `{event}`")));
+        return Err(Problem::not_found(format_args!(
+            "event_ids: event `{event}`"
+        )));
     };
     if newest.kind == Kind::SessionUpdated {
         let words = format!(
@@ -134,7 +136,9 @@ async fn response(
     };
     let found = store.read(session, slice).await;
     let found = found.map_err(|fault| error::of(session, &fault))?;
-    Ok(found.into_iter().find(|response| response.origin == event.origin))
+    Ok(found
+        .into_iter()
+        .find(|response| response.origin == event.origin))
 }
 
 impl Gathered {

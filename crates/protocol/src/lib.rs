@@ -9,6 +9,7 @@ pub mod agent;
 mod base62;
 pub mod call;
 pub mod content;
+pub mod deadlines;
 pub mod diagnosis;
 pub mod environment;
 pub mod error;

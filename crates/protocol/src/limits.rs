@@ -71,6 +71,9 @@ pub const URL: usize = 8_192;
 /// Characters of a tool result kept inline (section 14.5).
 pub const TOOL_OUTPUT: usize = 100_000;
 
+/// Seconds of a session's deadline (ours): at most a year.
+pub const DEADLINE: std::ops::RangeInclusive<i64> = 1..=31_536_000;
+
 /// Events that one request redacts (ours: all of them are one record).
 pub const REDACTED: usize = 100;
 /// Characters of the reason for a redaction (ours).

@@ -73,8 +73,14 @@ mod tests {
             (json!({"event_ids": [], "because": "x"}), "event_ids: "),
             (json!({"event_ids": ["x"], "because": "x"}), "event_ids.0: "),
             (json!({"event_ids": [id]}), "because: is required"),
-            (json!({"event_ids": [id], "because": ""}), "because: must have 1 to 1000"),
-            (json!({"event_ids": [id], "because": "x", "by": "me"}), "by: unknown field"),
+            (
+                json!({"event_ids": [id], "because": ""}),
+                "because: must have 1 to 1000",
+            ),
+            (
+                json!({"event_ids": [id], "because": "x", "by": "me"}),
+                "by: unknown field",
+            ),
         ] {
             let problem = read(body.clone()).unwrap_err();
             assert!(problem.message.starts_with(words), "{body}: {problem:?}");

@@ -263,6 +263,24 @@ pub struct Remains {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Closed {}
 
+/// Returns the words a call is answered with that no client allowed in time.
+pub fn unanswered(tool: &str, seconds: u32) -> CallResult {
+    let words = format!(
+        "the call of `{tool}` did not run: it needed a permission, and nobody gave or refused one \
+         within {seconds} seconds"
+    );
+    CallResult::error(Outcome::Denied, words)
+}
+
+/// Returns the words a client's own tool is answered for that gave no result in time.
+pub fn no_result(tool: &str, seconds: u32) -> CallResult {
+    let words = format!(
+        "no result of `{tool}` came within {seconds} seconds, and none is waited for any more; the \
+         call may have run in whole or in part, check before repeating it"
+    );
+    CallResult::error(Outcome::MayHaveRun, words)
+}
+
 /// Returns the words a closed call is answered with.
 pub fn interrupted() -> CallResult {
     CallResult::error(

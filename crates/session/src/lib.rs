@@ -9,6 +9,7 @@
 mod admit;
 pub mod body;
 pub mod chain;
+mod deadline;
 mod decide;
 mod fold;
 mod kind;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use outlast_protocol::{
     Micros, Outcome,
+    deadlines::{Deadlines, UpdateDeadlines},
     id::{ApiKeyId, EventId, IncarnationId, ProcessId, ResourceId, SessionId, ThreadId},
 };
 use serde_json::value::RawValue;
@@ -36,6 +37,15 @@ pub enum Proposal {
         /// Who asks.
         by: ApiKeyId,
     },
+    /// Change how long the session may wait and last.
+    SetDeadlines {
+        /// What changes.
+        change: UpdateDeadlines,
+        /// Who asks.
+        by: ApiKeyId,
+    },
+    /// Do what follows from a deadline that has run out, if one has.
+    Expire,
     /// Erase bodies under the chain.
     Erase(Erase),
     /// End the session, keep its log.
@@ -84,6 +94,8 @@ impl Proposal {
             Self::Update(_)
             | Self::Mount { .. }
             | Self::Unmount { .. }
+            | Self::SetDeadlines { .. }
+            | Self::Expire
             | Self::Erase(_)
             | Self::Archive(_)
             | Self::Delete(_)
@@ -104,6 +116,8 @@ pub struct Create {
     pub thread: ThreadId,
     /// What it runs with.
     pub config: Arc<Config>,
+    /// How long it may wait and last.
+    pub deadlines: Deadlines,
     /// The first inputs.
     pub inputs: Vec<Input>,
     /// Who makes it.

@@ -25,7 +25,9 @@ pub fn remains(kind: Kind, body: &str, knows: &dyn Fn(&str) -> bool) -> Option<J
 /// Masks the words in a body; `None` if bodies of this kind are not erased.
 fn mask(kind: Kind, body: &mut Map<String, Value>, knows: &dyn Fn(&str) -> bool) -> Option<()> {
     match kind {
-        Kind::UserMessage | Kind::SystemMessage | Kind::AgentMessage => hide(body, &[], &["content"]),
+        Kind::UserMessage | Kind::SystemMessage | Kind::AgentMessage => {
+            hide(body, &[], &["content"])
+        }
         Kind::UserToolConfirmation => hide(body, &["tool_use_id", "result"], &["deny_message"]),
         Kind::UserCustomToolResult => {
             hide(body, &["custom_tool_use_id", "is_error"], &["content"]);
@@ -37,7 +39,13 @@ fn mask(kind: Kind, body: &mut Map<String, Value>, knows: &dyn Fn(&str) -> bool)
             rename(body, knows);
         }
         Kind::SessionError => inside(body, "error", |error| {
-            let kept = ["type", "retry_status", "mcp_server_name", "credential_id", "vault_id"];
+            let kept = [
+                "type",
+                "retry_status",
+                "mcp_server_name",
+                "credential_id",
+                "vault_id",
+            ];
             hide(error, &kept, &["message", "repository_url"]);
         }),
         Kind::SessionIdle | Kind::ThreadIdle => inside(body, "stop_details", |details| {
@@ -76,6 +84,7 @@ fn mask(kind: Kind, body: &mut Map<String, Value>, knows: &dyn Fn(&str) -> bool)
         | Kind::Noted
         | Kind::ResourceAdded
         | Kind::ResourceRemoved
+        | Kind::Deadlines
         | Kind::Erased
         | Kind::Archived
         | Kind::Deleted => return None,
@@ -132,7 +141,10 @@ fn respond(body: &mut Map<String, Value>, knows: &dyn Fn(&str) -> bool) {
     let Some(Value::Array(blocks)) = body.get_mut("blocks") else {
         return;
     };
-    let masked: Vec<Value> = blocks.iter().filter_map(|block| masked(block, knows)).collect();
+    let masked: Vec<Value> = blocks
+        .iter()
+        .filter_map(|block| masked(block, knows))
+        .collect();
     *blocks = match masked.is_empty() && !blocks.is_empty() {
         true => vec![text()],
         false => masked,

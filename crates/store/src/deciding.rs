@@ -97,6 +97,8 @@ pub(crate) fn needs<'a>(
         }),
         Proposal::Send(_)
         | Proposal::Unmount { .. }
+        | Proposal::SetDeadlines { .. }
+        | Proposal::Expire
         | Proposal::Erase(_)
         | Proposal::Archive(_)
         | Proposal::Delete(_)

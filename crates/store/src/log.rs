@@ -61,6 +61,12 @@ pub trait Log: Debug + Send + Sync {
     /// Returns the earliest moment after `now` from which a thread wants a brain.
     async fn next_ready(&self, now: Micros) -> Result<Option<Micros>, ReadError>;
 
+    /// Returns sessions of which something has run out at `now`, the longest ago first.
+    async fn overdue(&self, now: Micros, limit: usize) -> Result<Vec<SessionId>, ReadError>;
+
+    /// Returns the earliest moment after `now` at which something runs out.
+    async fn next_deadline(&self, now: Micros) -> Result<Option<Micros>, ReadError>;
+
     /// Returns sessions with a thread that is not at rest, in no order.
     ///
     /// That is: one that a brain holds, that wants one now or later, or that shows itself as

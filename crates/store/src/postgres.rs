@@ -2,6 +2,7 @@
 
 mod conditions;
 mod connect;
+mod deadlines;
 mod fault;
 mod files;
 mod insert;
@@ -47,7 +48,6 @@ use outlast_session::Rules;
 use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use self::{offline::Offline, url::UrlError};
 use self::{
     connect::{Connector, Durability},
     fault::Fault,
@@ -57,6 +57,7 @@ use self::{
     queue::Queue,
     url::Target,
 };
+pub use self::{offline::Offline, url::UrlError};
 use crate::{
     LockError, Migrated,
     bodies::Bodies,

@@ -2,6 +2,7 @@
 
 mod append;
 mod connect;
+mod deadlines;
 mod erase;
 mod fault;
 mod files;

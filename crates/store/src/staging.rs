@@ -30,6 +30,8 @@ pub(crate) fn bodies(proposal: &Proposal) -> Vec<&Json> {
         Proposal::Keyed { fact, .. } => of_fact(fact),
         Proposal::Mount { .. }
         | Proposal::Unmount { .. }
+        | Proposal::SetDeadlines { .. }
+        | Proposal::Expire
         | Proposal::Erase(_)
         | Proposal::Archive(_)
         | Proposal::Delete(_)

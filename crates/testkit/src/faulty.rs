@@ -161,6 +161,14 @@ impl<S: Log> Log for Faulty<S> {
         self.inner.next_ready(now).await
     }
 
+    async fn overdue(&self, now: Micros, limit: usize) -> Result<Vec<SessionId>, ReadError> {
+        self.inner.overdue(now, limit).await
+    }
+
+    async fn next_deadline(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
+        self.inner.next_deadline(now).await
+    }
+
     async fn unfinished(&self, limit: usize) -> Result<Vec<SessionId>, ReadError> {
         self.inner.unfinished(limit).await
     }

@@ -10,6 +10,9 @@ use crate::{
 /// Stands in what is redacted.
 const CANARY: &str = "canary-41aa";
 
+/// The input of a call that says it too.
+const WEATHER: &str = r#"{"city":"canary-41aa"}"#;
+
 async fn redact(bench: &Bench, session: &str, events: &[&str]) -> Reply {
     let body = json!({ "event_ids": events, "because": "they asked" });
     let path = format!("/outlast/v1/sessions/{session}/redact");
@@ -41,7 +44,11 @@ async fn lists_and_streams_show_the_event_and_nothing_of_what_it_said() {
             assert_eq!(new[key], old[key]);
         }
     }
-    assert_eq!(before.len(), after.len(), "the record of it is not for clients");
+    assert_eq!(
+        before.len(),
+        after.len(),
+        "the record of it is not for clients"
+    );
     let left = json!([{"type": "text", "text": "[erased]"}]);
     for event in [&asked, said] {
         let event = after.iter().find(|one| one["id"] == *event).unwrap();
@@ -53,7 +60,10 @@ async fn lists_and_streams_show_the_event_and_nothing_of_what_it_said() {
         assert_eq!(frame.data, *event);
     }
     let again = redact(&bench, &session, &[said, &asked]).await.ok();
-    assert_eq!((&again["positions"], &again["at"]), (&json!([]), &Value::Null));
+    assert_eq!(
+        (&again["positions"], &again["at"]),
+        (&json!([]), &Value::Null)
+    );
 }
 
 #[tokio::test]
@@ -62,9 +72,12 @@ async fn what_cannot_be_redacted_is_named() {
     let session = bench.session().await;
     let asked = bench.say(&session, CANARY).await;
     let waits = redact(&bench, &session, &[&asked]).await.refused(400);
-    assert!(waits.contains("is running") || waits.contains("waits"), "{waits}");
+    assert!(
+        waits.contains("is running") || waits.contains("waits"),
+        "{waits}"
+    );
     let brain = Brain::new(bench.lease().await);
-    let calls = brain.call(&[("weather", "{}"), ("bash", "{}")]).await;
+    let calls = brain.call(&[("weather", WEATHER)]).await;
     brain.end().await;
     let open = calls[0].to_string();
     let open = redact(&bench, &session, &[&open]).await.refused(400);
@@ -72,9 +85,14 @@ async fn what_cannot_be_redacted_is_named() {
     let events = bench.log(&session).await;
     let idle = first(&events, "session.status_idle");
     let nothing = redact(&bench, &session, &[idle]).await.refused(400);
-    assert!(nothing.contains("says nothing that could be erased"), "{nothing}");
+    assert!(
+        nothing.contains("says nothing that could be erased"),
+        "{nothing}"
+    );
     let unknown = "sevt_010000000000000000000001";
-    let unknown = redact(&bench, &session, &[&asked, unknown]).await.refused(404);
+    let unknown = redact(&bench, &session, &[&asked, unknown])
+        .await
+        .refused(404);
     assert!(unknown.contains("event_ids"), "{unknown}");
     let title = json!({ "title": CANARY });
     let path = format!("/v1/sessions/{session}");

@@ -275,6 +275,7 @@ async fn kernel(
             checkpoints: config.hands.checkpoints(),
             hand_age: config.hands.max_age(),
             hand_life: hands.life(),
+            deadlines: config.sessions.deadlines(),
             hour_price: config.prices.hour(),
             file_bytes: config.files.largest(),
         },

@@ -153,7 +153,12 @@ async fn a_session_moves_into_a_postgres_and_out_of_it_as_it_is() {
     let heads = run(from.path(), &["heads"]).await;
     let path = |name: &str| from.path().join(name).to_str().unwrap().to_owned();
     let (out, again) = (path("out.jsonl"), path("again.jsonl"));
-    assert_eq!(run(from.path(), &["export", "--all", "-o", &out]).await.code, Some(0));
+    assert_eq!(
+        run(from.path(), &["export", "--all", "-o", &out])
+            .await
+            .code,
+        Some(0)
+    );
 
     // What is not whole leaves no tables either.
     let text = fs::read_to_string(&out).unwrap();
@@ -169,9 +174,15 @@ async fn a_session_moves_into_a_postgres_and_out_of_it_as_it_is() {
     let imported = on(shared.path(), &cluster, &["import", &out]).await;
     assert_eq!(imported.code, Some(0), "{imported:?}");
     let twice = on(shared.path(), &cluster, &["import", &out]).await;
-    assert!(twice.code == Some(1) && twice.err.contains(&id), "{twice:?}");
+    assert!(
+        twice.code == Some(1) && twice.err.contains(&id),
+        "{twice:?}"
+    );
     let verified = on(shared.path(), &cluster, &["verify"]).await;
-    assert!(verified.code == Some(0) && verified.out.contains("whole, "), "{verified:?}");
+    assert!(
+        verified.code == Some(0) && verified.out.contains("whole, "),
+        "{verified:?}"
+    );
     assert_eq!(on(shared.path(), &cluster, &["heads"]).await.out, heads.out);
 
     let exported = on(shared.path(), &cluster, &["export", &id, "-o", &again]).await;

@@ -10,6 +10,7 @@
 
 mod commands;
 mod config;
+mod deadlines;
 mod disk;
 mod doctor;
 mod files;

@@ -24,7 +24,9 @@ fn holding(dir: &Path) -> Vec<PathBuf> {
 
 /// Returns the events that say something with the canary in it.
 fn telling(events: &[Value]) -> Vec<&str> {
-    let told = events.iter().filter(|event| event.to_string().contains(CANARY));
+    let told = events
+        .iter()
+        .filter(|event| event.to_string().contains(CANARY));
     told.map(|event| event["id"].as_str().unwrap()).collect()
 }
 
@@ -45,7 +47,11 @@ async fn a_session_goes_on_without_what_was_redacted() {
     let session = client.session(TestServer::UPSTREAM).await;
     let events = server.play(&session, &[turn()], 1).await;
     let events_of = telling(&events);
-    assert_eq!(events_of.len(), 4, "message, call, result, answer: {events:?}");
+    assert_eq!(
+        events_of.len(),
+        4,
+        "message, call, result, answer: {events:?}"
+    );
     assert!(holding(server.dir()).len() > 1, "it was there");
 
     let path = format!("/outlast/v1/sessions/{session}/redact");
@@ -55,13 +61,18 @@ async fn a_session_goes_on_without_what_was_redacted() {
     assert!(done["positions"].as_array().unwrap().len() >= 7, "{done}");
     assert_eq!(holding(server.dir()), Vec::<PathBuf>::new());
     let again = client.post(&path, &wish).await.unwrap();
-    assert_eq!((&again["positions"], &again["at"]), (&json!([]), &Value::Null));
+    assert_eq!(
+        (&again["positions"], &again["at"]),
+        (&json!([]), &Value::Null)
+    );
 
     // The same events, of the same types, in the same order.
     let left = client.events(&session).await;
     assert_eq!(telling(&left), Vec::<&str>::new());
     let outline = |events: &[Value]| -> Vec<(Value, Value)> {
-        let parts = events.iter().map(|event| (event["id"].clone(), event["type"].clone()));
+        let parts = events
+            .iter()
+            .map(|event| (event["id"].clone(), event["type"].clone()));
         parts.collect()
     };
     assert_eq!(outline(&left), outline(&events));
@@ -69,14 +80,25 @@ async fn a_session_goes_on_without_what_was_redacted() {
         assert_eq!(said(of(&left, kind)[0]), "[erased]", "{kind}");
     }
     let call = of(&left, "agent.tool_use")[0];
-    assert_eq!((&call["name"], &call["input"]), (&json!("bash"), &json!({})));
+    assert_eq!(
+        (&call["name"], &call["input"]),
+        (&json!("bash"), &json!({}))
+    );
 
     // The model behind refuses what is not well formed.
     let asked = server.asked();
-    server.play(&session, &[script(json!([{"text": "on it goes"}]))], 2).await;
+    server
+        .play(&session, &[script(json!([{"text": "on it goes"}]))], 2)
+        .await;
     let request = server.sent(asked).to_string();
-    assert!(!request.contains(CANARY) && request.contains("[erased]"), "{request}");
-    assert!(request.contains("tool_use") && request.contains("tool_result"), "{request}");
+    assert!(
+        !request.contains(CANARY) && request.contains("[erased]"),
+        "{request}"
+    );
+    assert!(
+        request.contains("tool_use") && request.contains("tool_result"),
+        "{request}"
+    );
     let bundle = server.dir().join("none");
     assert!(!bundle.exists());
 }
@@ -87,7 +109,10 @@ async fn what_is_at_work_is_not_redacted_and_says_why() {
     let client = server.client();
     let session = client.session("scripted").await;
     let sent = client
-        .send(&session, &[script(json!([bash("sleep 600"), {"text": "x"}]))])
+        .send(
+            &session,
+            &[script(json!([bash("sleep 600"), {"text": "x"}]))],
+        )
         .await;
     crate::support::until("the call to begin", async || {
         let events = client.events(&session).await;
@@ -98,7 +123,9 @@ async fn what_is_at_work_is_not_redacted_and_says_why() {
     let wish = json!({"event_ids": [sent[0]["id"]], "because": "too soon"});
     let refused = client.post(&path, &wish).await.unwrap_err().to_string();
     assert!(refused.contains("is running"), "{refused}");
-    client.send(&session, &[json!({"type": "user.interrupt"})]).await;
+    client
+        .send(&session, &[json!({"type": "user.interrupt"})])
+        .await;
     client.idle(&session, 1).await;
     client.post(&path, &wish).await.unwrap();
 }
@@ -137,9 +164,15 @@ async fn by_command(cluster: Option<&Cluster>) {
         run(&arguments).await
     };
     let unknown = said(&["sevt_010000000000000000000001".to_owned()]).await;
-    assert!(unknown.code == Some(1) && unknown.err.contains("not found"), "{unknown:?}");
+    assert!(
+        unknown.code == Some(1) && unknown.err.contains("not found"),
+        "{unknown:?}"
+    );
     let first = said(&named[..1]).await;
-    assert!(first.code == Some(0) && first.out.contains("erased at"), "{first:?}");
+    assert!(
+        first.code == Some(0) && first.out.contains("erased at"),
+        "{first:?}"
+    );
     assert!(server.stop().await.success());
 
     let rest = said(&named).await;
@@ -147,8 +180,14 @@ async fn by_command(cluster: Option<&Cluster>) {
     let again = said(&named).await;
     assert!(again.out.contains("all was erased before"), "{again:?}");
     let verified = run(&["verify"]).await;
-    assert!(verified.code == Some(0) && verified.out.contains("erased at"), "{verified:?}");
-    let (file, bundle) = (dir.path().join("all.jsonl"), dir.path().join("bundle.tar.gz"));
+    assert!(
+        verified.code == Some(0) && verified.out.contains("erased at"),
+        "{verified:?}"
+    );
+    let (file, bundle) = (
+        dir.path().join("all.jsonl"),
+        dir.path().join("bundle.tar.gz"),
+    );
     for (command, path) in [("export", &file), ("support-bundle", &bundle)] {
         let path = path.to_str().unwrap();
         let arguments: &[&str] = if command == "export" {
@@ -167,7 +206,10 @@ async fn by_command(cluster: Option<&Cluster>) {
     let imported = Output::of(outlast(other.path()).args(["import", file])).await;
     assert_eq!(imported.code, Some(0), "{imported:?}");
     let verified = Output::of(outlast(other.path()).arg("verify")).await;
-    assert!(verified.code == Some(0) && verified.out.contains("erased at"), "{verified:?}");
+    assert!(
+        verified.code == Some(0) && verified.out.contains("erased at"),
+        "{verified:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,7 +17,8 @@ fn words_go_and_what_else_counts_stays() {
     let said = json!({"content": [{"type": "text", "text": WORDS}, {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": WORDS}}]});
     let nothing = json!({"content": [{"type": "text", "text": ERASED}]});
     let id = "sevt_010000000000000000000001";
-    let answer = |key: &str, content: Value| json!({(key): id, "content": content, "is_error": true});
+    let answer =
+        |key: &str, content: Value| json!({(key): id, "content": content, "is_error": true});
     let cases = [
         (Kind::UserMessage, said.clone(), nothing.clone()),
         (Kind::ArrivedMessage, said.clone(), nothing.clone()),
@@ -30,8 +31,14 @@ fn words_go_and_what_else_counts_stays() {
         ),
         (
             Kind::UserCustomToolResult,
-            answer("custom_tool_use_id", json!([{"type": "text", "text": WORDS}])),
-            answer("custom_tool_use_id", json!([{"type": "text", "text": ERASED}])),
+            answer(
+                "custom_tool_use_id",
+                json!([{"type": "text", "text": WORDS}]),
+            ),
+            answer(
+                "custom_tool_use_id",
+                json!([{"type": "text", "text": ERASED}]),
+            ),
         ),
         (
             Kind::ArrivedToolResult,
@@ -102,13 +109,25 @@ fn what_has_no_words_or_is_the_servers_own_stays_as_it_is() {
         (Kind::AgentThinking, json!({})),
         (Kind::UserInterrupt, json!({})),
         (Kind::SessionRunning, json!({})),
-        (Kind::SessionIdle, json!({"stop_reason": {"type": "end_turn"}, "stop_details": null})),
-        (Kind::UserToolConfirmation, json!({"tool_use_id": id, "result": "allow", "deny_message": null})),
-        (Kind::UserCustomToolResult, json!({"custom_tool_use_id": id, "content": [], "is_error": null})),
+        (
+            Kind::SessionIdle,
+            json!({"stop_reason": {"type": "end_turn"}, "stop_details": null}),
+        ),
+        (
+            Kind::UserToolConfirmation,
+            json!({"tool_use_id": id, "result": "allow", "deny_message": null}),
+        ),
+        (
+            Kind::UserCustomToolResult,
+            json!({"custom_tool_use_id": id, "content": [], "is_error": null}),
+        ),
         (Kind::Created, json!({"config": WORDS})),
         (Kind::SessionUpdated, json!({"title": WORDS})),
         (Kind::Noted, json!({"note": WORDS})),
-        (Kind::UserMessage, json!({"content": [{"type": "text", "text": ERASED}]})),
+        (
+            Kind::UserMessage,
+            json!({"content": [{"type": "text", "text": ERASED}]}),
+        ),
     ] {
         assert_eq!(left(kind, body), None, "{kind}");
     }

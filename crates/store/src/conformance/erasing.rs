@@ -2,8 +2,8 @@
 
 use outlast_protocol::id::{EventId, SessionId};
 use outlast_session::{
-    Answer, Erase, Erasure, Fact, Kind, Proposal, Record, Refusal, Respond, Said, State, Step, Stop,
-    fold, json, remains,
+    Answer, Erase, Erasure, Fact, Kind, Proposal, Record, Refusal, Respond, Said, State, Step,
+    Stop, fold, json, remains,
 };
 use serde_json::{json, value::RawValue};
 
@@ -48,7 +48,9 @@ impl Talk {
     pub(super) async fn erasure(&self, world: &World) -> Proposal {
         let mut erasures = Vec::new();
         for record in world.log(self.session).await {
-            let event = record.event.filter(|event| [self.asked, self.said].contains(event));
+            let event = record
+                .event
+                .filter(|event| [self.asked, self.said].contains(event));
             let of_it = event.is_some() || record.kind == Kind::Response;
             let left = remains(record.kind, record.body.text(), &|_| true);
             if let Some(remains) = left.filter(|_| of_it && !record.body.is_erased()) {
@@ -115,7 +117,10 @@ async fn whole(world: &World, session: SessionId) -> Vec<Record> {
 async fn what_is_erased_is_gone_and_all_else_stays(world: &World) {
     for words in ["few words".to_owned(), "many words ".repeat(INLINE)] {
         let talk = Talk::new(world, &words).await;
-        let before = (world.state(talk.session).await, world.log(talk.session).await);
+        let before = (
+            world.state(talk.session).await,
+            world.log(talk.session).await,
+        );
         let erased = talk.erase(world).await.unwrap();
         assert_eq!(erased.answer, Answer::Appended);
         assert_eq!(erased.records.len(), 1);
@@ -131,12 +136,19 @@ async fn what_is_erased_is_gone_and_all_else_stays(world: &World) {
         // The same by every way of reading.
         let found = world.store.find(talk.session, talk.asked).await.unwrap();
         assert!(found.body.is_erased() && found.kind == Kind::UserMessage);
-        let both = world.store.of_event(talk.session, talk.asked).await.unwrap();
+        let both = world
+            .store
+            .of_event(talk.session, talk.asked)
+            .await
+            .unwrap();
         assert!(both.len() == 2 && both.iter().all(|record| record.body.is_erased()));
         // Nothing else moved.
         let (state, known) = before;
         for (new, old) in log.iter().zip(&known) {
-            assert_eq!((new.hash, new.digest, new.event), (old.hash, old.digest, old.event));
+            assert_eq!(
+                (new.hash, new.digest, new.event),
+                (old.hash, old.digest, old.event)
+            );
         }
         let same = State {
             tail: state.tail + 1,
@@ -163,7 +175,10 @@ async fn erasing_again_is_no_harm(world: &World) {
     let told = log.iter().filter(|record| record.kind == Kind::Erased);
     assert_eq!(told.count(), 2);
     let nothing = talk.erase(world).await.unwrap();
-    assert_eq!((nothing.answer, nothing.records.len()), (Answer::Nothing, 0));
+    assert_eq!(
+        (nothing.answer, nothing.records.len()),
+        (Answer::Nothing, 0)
+    );
 }
 
 async fn what_is_worked_with_stays(world: &World) {
@@ -211,7 +226,10 @@ async fn what_is_worked_with_stays(world: &World) {
         by: None,
     });
     let illegal = world.propose(talk.session, wish).await;
-    assert!(matches!(illegal, Err(AppendError::Refused(Refusal::Illegal(_)))));
+    assert!(matches!(
+        illegal,
+        Err(AppendError::Refused(Refusal::Illegal(_)))
+    ));
     whole(world, talk.session).await;
 }
 

@@ -142,6 +142,7 @@ impl World {
             id,
             thread,
             config,
+            deadlines: Default::default(),
             inputs: Vec::new(),
             by,
             claim: None,

@@ -72,7 +72,9 @@ async fn a_log_with_holes_comes_in_as_it_went_out<S: Intake>(
     assert_eq!(verify(session, &records).unwrap(), log.end());
     let left = |records: &[Record]| -> Vec<(bool, String)> {
         let bodies = records.iter().map(|record| &record.body);
-        bodies.map(|body| (body.is_erased(), body.text().to_owned())).collect()
+        bodies
+            .map(|body| (body.is_erased(), body.text().to_owned()))
+            .collect()
     };
     assert_eq!(left(&records), left(&log.records));
     world.send(session, "more").await;
@@ -121,7 +123,9 @@ async fn what_is_not_whole_leaves_nothing<S: Intake>((world, intake): &(World, A
         },
         // Nothing says that this was erased.
         |records| {
-            let note = records.iter_mut().rfind(|record| record.kind == Kind::Noted);
+            let note = records
+                .iter_mut()
+                .rfind(|record| record.kind == Kind::Noted);
             let note = note.unwrap();
             (note.body, note.salt) = (Body::nothing(), None);
         },

@@ -14,8 +14,17 @@ use crate::{
 /// environment.
 pub(crate) type Columns = (i64, Option<i64>, bool, String, String, u32, String);
 
-/// A row of `threads`: its number, epoch, attempts, holder, whether there is work, from when.
-pub(crate) type Holding = (u32, i64, u32, Option<String>, bool, Option<i64>);
+/// A row of `threads`: its number, epoch, attempts, holder, whether there is work, from when, and
+/// what runs out.
+pub(crate) type Holding = (
+    u32,
+    i64,
+    u32,
+    Option<String>,
+    bool,
+    Option<i64>,
+    Option<i64>,
+);
 
 /// Everything that is kept of a session beside its records, read at one moment.
 #[derive(Debug)]
@@ -98,7 +107,16 @@ fn held(state: &State) -> Vec<Holding> {
         let holder = row.holder.map(|id| id.to_string());
         let ready = row.ready_at.map(|at| at.0);
         let epoch = integer(row.epoch);
-        (number, epoch, row.attempts, holder, row.work, ready)
+        let deadline = row.deadline.map(|at| at.0);
+        (
+            number,
+            epoch,
+            row.attempts,
+            holder,
+            row.work,
+            ready,
+            deadline,
+        )
     });
     rows.collect()
 }

@@ -45,8 +45,8 @@ pub(super) async fn project(
     for (number, thread) in (0_u32..).zip(&state.threads) {
         let lease = Lease::of(state, number, thread);
         let text = "INSERT INTO threads (session_no, thread, epoch, attempts, holder, work, \
-                    ready_at, since) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-        let values: [Value<'_>; 8] = [
+                    ready_at, since, deadline) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+        let values: [Value<'_>; 9] = [
             &no,
             &i64::from(number),
             &integer(lease.epoch),
@@ -55,6 +55,7 @@ pub(super) async fn project(
             &lease.work,
             &lease.ready_at.map(|at| at.0),
             &state.at.0,
+            &lease.deadline.map(|at| at.0),
         ];
         tx.run(text, &values).await?;
     }

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    Postgres,
+    Postgres, deadlines,
     fault::Fault,
     listing, load,
     queue::{Queue, Ticket},
@@ -131,6 +131,14 @@ impl Log for Postgres {
 
     async fn next_ready(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
         ready::next(&*self.pool.get().await?, now).await
+    }
+
+    async fn overdue(&self, now: Micros, limit: usize) -> Result<Vec<SessionId>, ReadError> {
+        deadlines::overdue(&*self.pool.get().await?, now, limit).await
+    }
+
+    async fn next_deadline(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
+        deadlines::next(&*self.pool.get().await?, now).await
     }
 
     async fn unfinished(&self, limit: usize) -> Result<Vec<SessionId>, ReadError> {

@@ -4,7 +4,7 @@ use super::{OpenError, connect::Connection};
 use crate::Migrated;
 
 /// Plain SQL files in the order they are applied; a file that was released never changes.
-const MIGRATIONS: [(&str, &str); 4] = [
+const MIGRATIONS: [(&str, &str); 5] = [
     (
         "0001_log",
         include_str!("../../migrations/postgres/0001_log.sql"),
@@ -20,6 +20,10 @@ const MIGRATIONS: [(&str, &str); 4] = [
     (
         "0004_processes",
         include_str!("../../migrations/postgres/0004_processes.sql"),
+    ),
+    (
+        "0005_deadlines",
+        include_str!("../../migrations/postgres/0005_deadlines.sql"),
     ),
 ];
 
@@ -64,10 +68,7 @@ async fn apply(connection: &Connection) -> Result<Migrated, OpenError> {
         }
         tracing::info!(name, "the database was brought up to date");
     }
-    Ok(Migrated {
-        from,
-        to: SCHEMA,
-    })
+    Ok(Migrated { from, to: SCHEMA })
 }
 
 /// Returns the version that a database has, and makes nothing: 0 where there are no tables.

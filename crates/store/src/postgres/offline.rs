@@ -3,7 +3,7 @@
 mod projected;
 mod rows;
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use outlast_blobs::Blobs;

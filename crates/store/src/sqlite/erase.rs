@@ -53,7 +53,8 @@ impl Sqlite {
             }
             sleep(PAUSE).await;
         }
-        let words = "somebody reads the database all the time, so its log still has what was erased";
+        let words =
+            "somebody reads the database all the time, so its log still has what was erased";
         Err(ReadError::Unavailable(words.to_owned()))
     }
 }

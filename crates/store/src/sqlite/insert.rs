@@ -161,9 +161,10 @@ pub(super) fn threads(
 fn lease(transaction: &Connection, head: &Head, number: u32, row: Lease) -> Result<(), Fault> {
     transaction
         .prepare_cached(
-            "INSERT INTO threads (session_no, thread, epoch, attempts, holder, work, ready_at, since) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
+            "INSERT INTO threads (session_no, thread, epoch, attempts, holder, work, ready_at, \
+             since, deadline) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
              ON CONFLICT DO UPDATE SET epoch = ?3, attempts = ?4, holder = ?5, work = ?6, \
+             deadline = ?9, \
              since = CASE WHEN ready_at IS NULL THEN ?8 ELSE since END, ready_at = ?7",
         )?
         .execute(params![
@@ -175,6 +176,7 @@ fn lease(transaction: &Connection, head: &Head, number: u32, row: Lease) -> Resu
             row.work,
             row.ready_at.map(|at| at.0),
             head.state.at.0,
+            row.deadline.map(|at| at.0),
         ])?;
     Ok(())
 }

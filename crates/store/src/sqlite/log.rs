@@ -13,7 +13,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Sqlite, listing, load, named, read, ready, snapshots, stage::Staging};
+use super::{Sqlite, deadlines, listing, load, named, read, ready, snapshots, stage::Staging};
 use crate::{
     Append, AppendError, GONE, Listing, Log, Pending, ReadError, Ready, SessionQuery, Slice,
     Snapshot,
@@ -135,6 +135,16 @@ impl Log for Sqlite {
 
     async fn next_ready(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
         self.readers.read(move |tx| ready::next(tx, now)).await
+    }
+
+    async fn overdue(&self, now: Micros, limit: usize) -> Result<Vec<SessionId>, ReadError> {
+        self.readers
+            .read(move |tx| deadlines::overdue(tx, now, limit))
+            .await
+    }
+
+    async fn next_deadline(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
+        self.readers.read(move |tx| deadlines::next(tx, now)).await
     }
 
     async fn unfinished(&self, limit: usize) -> Result<Vec<SessionId>, ReadError> {

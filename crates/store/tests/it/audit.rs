@@ -209,15 +209,27 @@ async fn a_body_that_was_erased_is_no_damage_if_the_log_tells_of_it() {
     let first = audit.erased_at[0];
     let hole = format!("WHERE position = {first}");
     let cases = [
-        (format!("UPDATE records SET body = body || ' ' {hole}"), "remains", first),
-        (format!("UPDATE records SET salt = zeroblob(16) {hole}"), "body", first),
+        (
+            format!("UPDATE records SET body = replace(body, 'erased', 'e') {hole}"),
+            "remains",
+            first,
+        ),
+        (
+            format!("UPDATE records SET salt = zeroblob(16) {hole}"),
+            "body",
+            first,
+        ),
         (
             "UPDATE records SET body = NULL, salt = NULL WHERE kind = 'x.noted' AND position % 2"
                 .to_owned(),
             "untold",
             0,
         ),
-        ("DELETE FROM records WHERE kind = 'x.erased'".to_owned(), "cut", audit.end.tail),
+        (
+            "DELETE FROM records WHERE kind = 'x.erased'".to_owned(),
+            "cut",
+            audit.end.tail,
+        ),
     ];
     for (statement, word, at) in cases {
         let case = whole.copy();

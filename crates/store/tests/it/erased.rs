@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use outlast_blobs::{Blobs, Folder, Key};
+use outlast_blobs::{Blobs as _, Folder, Key};
 use outlast_protocol::id::SessionId;
 use outlast_session::{Act, Erase, Erasure, Input, Kind, Proposal, Send, Step, json, remains};
 use outlast_store::{
@@ -28,7 +28,9 @@ fn found(dir: &Path) -> Vec<PathBuf> {
             found.extend(self::found(&path));
         } else {
             let bytes = fs::read(&path).unwrap();
-            let has = bytes.windows(CANARY.len()).any(|part| part == CANARY.as_bytes());
+            let has = bytes
+                .windows(CANARY.len())
+                .any(|part| part == CANARY.as_bytes());
             found.extend(has.then_some(path));
         }
     }
@@ -38,7 +40,17 @@ fn found(dir: &Path) -> Vec<PathBuf> {
 /// Messages of many sizes, among others that stay: in the row, over several pages, in a blob.
 pub(crate) async fn said(world: &World) -> SessionId {
     let session = world.session().await;
-    for size in [1, 40, 900, 3_000, 4_050, 9_000, 60_000, INLINE + 1, 3 * INLINE] {
+    for size in [
+        1,
+        40,
+        900,
+        3_000,
+        4_050,
+        9_000,
+        60_000,
+        INLINE + 1,
+        3 * INLINE,
+    ] {
         for words in [CANARY, "stays"] {
             let text = format!("{words} ").repeat(size / words.len() + 1);
             world.send(session, &text).await;
@@ -119,15 +131,25 @@ async fn no_byte_is_left_of_what_was_erased() {
         let Blob::Session { key, .. } = &blob else {
             panic!("{blob:?}");
         };
-        assert!(digests.iter().any(|digest| Blob::of_body(session, digest) == blob));
-        blobs.delete(&Key::new(key.as_str()).unwrap()).await.unwrap();
+        assert!(
+            digests
+                .iter()
+                .any(|digest| Blob::of_body(session, digest) == blob)
+        );
+        blobs
+            .delete(&Key::new(key.as_str()).unwrap())
+            .await
+            .unwrap();
         world.store.forget_blob(blob).await.unwrap();
     }
     world.store.scrub().await.unwrap();
     assert_eq!(found(dir.path()), Vec::<PathBuf>::new());
     let log = world.log(session).await;
     assert!(log.iter().any(|record| record.kind == Kind::Erased));
-    assert!(log.iter().any(|record| record.body.text().contains("stays stays")));
+    assert!(
+        log.iter()
+            .any(|record| record.body.text().contains("stays stays"))
+    );
     kit.store.close().await;
     assert_eq!(found(dir.path()), Vec::<PathBuf>::new());
 }
@@ -151,12 +173,13 @@ async fn a_reader_that_stays_is_waited_for_and_a_crash_leaves_nothing() {
     count(&reader);
     let (wish, _) = wish(&world, session).await;
     world.propose(session, wish).await.unwrap();
-    let store = world.store.clone();
-    let scrubbing = tokio::spawn(async move { store.scrub().await });
-    // Others write meanwhile.
-    world.send(session, "stays").await;
-    reader.execute_batch("COMMIT").unwrap();
-    scrubbing.await.unwrap().unwrap();
+    let others = async {
+        // Others write meanwhile, and at some time nobody reads any more.
+        world.send(session, "stays").await;
+        reader.execute_batch("COMMIT").unwrap();
+    };
+    let (scrubbed, ()) = tokio::join!(world.store.scrub(), others);
+    scrubbed.unwrap();
     let files = found(dir.path());
     assert_eq!(files, Vec::<PathBuf>::new());
     kit.store.close().await;

@@ -102,6 +102,8 @@ impl Inner {
             }
             Proposal::Send(_)
             | Proposal::Unmount { .. }
+            | Proposal::SetDeadlines { .. }
+            | Proposal::Expire
             | Proposal::Erase(_)
             | Proposal::Archive(_)
             | Proposal::Delete(_)

@@ -148,6 +148,7 @@ impl World {
                 checkpoints: self.schedule,
                 hand_age: None,
                 hand_life: outlast_kernel::HandLife::WithServer,
+                deadlines: Default::default(),
                 hour_price: 0,
                 file_bytes: 1 << 20,
             },

@@ -206,7 +206,8 @@ fn erase(sides: &mut Vec<Sql>, write: &Write) {
         .say(") AS e (position, body) WHERE r.session_no = s.no AND r.position = e.position AND ");
     guard(&mut sql, write);
     sides.push(sql);
-    let mut sql = Sql::new("DELETE FROM snapshots n USING sessions s WHERE n.session_no = s.no AND ");
+    let mut sql =
+        Sql::new("DELETE FROM snapshots n USING sessions s WHERE n.session_no = s.no AND ");
     guard(&mut sql, write);
     sides.push(sql);
 }

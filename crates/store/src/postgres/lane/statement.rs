@@ -307,6 +307,7 @@ fn records(sql: &mut Sql, writes: &[&Write], join: Join) {
 fn leases(sql: &mut Sql, writes: &[&Write], join: Join) {
     let (mut nos, mut threads, mut epochs, mut attempts) = (vec![], vec![], vec![], vec![]);
     let (mut holders, mut works, mut readies, mut sinces) = (vec![], vec![], vec![], vec![]);
+    let mut deadlines = vec![];
     for write in writes {
         for (thread, lease) in &write.leases {
             nos.push(number(write));
@@ -317,14 +318,15 @@ fn leases(sql: &mut Sql, writes: &[&Write], join: Join) {
             works.push(lease.work);
             readies.push(lease.ready_at.map(|at| at.0));
             sinces.push(write.state.at.0);
+            deadlines.push(lease.deadline.map(|at| at.0));
         }
     }
-    let columns = "thread, epoch, attempts, holder, work, ready_at, since";
+    let columns = "thread, epoch, attempts, holder, work, ready_at, since, deadline";
     sql.say(", leases AS (INSERT INTO threads (session_no, ")
         .say(columns)
         .say(
             ") SELECT head.no, l.thread, l.epoch, l.attempts, l.holder, l.work, l.ready_at, \
-             l.since FROM unnest(",
+             l.since, l.deadline FROM unnest(",
         )
         .bind(nos, "bigint[]")
         .and(threads, "bigint[]")
@@ -333,13 +335,14 @@ fn leases(sql: &mut Sql, writes: &[&Write], join: Join) {
         .and(holders, "text[]")
         .and(works, "boolean[]")
         .and(readies, "bigint[]")
-        .and(sinces, "bigint[]");
+        .and(sinces, "bigint[]")
+        .and(deadlines, "bigint[]");
     joined(sql, "l", columns, join);
     sql.say(
         " ON CONFLICT (session_no, thread) DO UPDATE SET epoch = excluded.epoch, \
          attempts = excluded.attempts, holder = excluded.holder, work = excluded.work, \
          since = CASE WHEN threads.ready_at IS NULL THEN excluded.since ELSE threads.since END, \
-         ready_at = excluded.ready_at)",
+         ready_at = excluded.ready_at, deadline = excluded.deadline)",
     );
 }
 

@@ -74,7 +74,7 @@ fn columns(row: &Row) -> Result<Columns, Fault> {
 }
 
 async fn threads(connection: &Connection, no: i64) -> Result<Vec<Holding>, Fault> {
-    let text = "SELECT thread, epoch, attempts, holder, work, ready_at FROM threads \
+    let text = "SELECT thread, epoch, attempts, holder, work, ready_at, deadline FROM threads \
                 WHERE session_no = $1 ORDER BY thread";
     let rows = connection.rows(text, &[&no]).await?;
     let read = |row: &Row| -> Result<Holding, Fault> {
@@ -85,6 +85,7 @@ async fn threads(connection: &Connection, no: i64) -> Result<Vec<Holding>, Fault
             row.try_get(3)?,
             row.try_get(4)?,
             row.try_get(5)?,
+            row.try_get(6)?,
         ))
     };
     rows.iter().map(read).collect()

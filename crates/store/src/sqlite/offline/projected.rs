@@ -66,7 +66,7 @@ fn columns(row: &Row<'_>) -> rusqlite::Result<Columns> {
 
 fn threads(connection: &Connection, no: i64) -> Result<Vec<Holding>, ReadError> {
     let mut statement = connection.prepare_cached(
-        "SELECT thread, epoch, attempts, holder, work, ready_at FROM threads \
+        "SELECT thread, epoch, attempts, holder, work, ready_at, deadline FROM threads \
          WHERE session_no = ?1 ORDER BY thread",
     )?;
     let rows = statement.query_map([no], |row| {
@@ -77,6 +77,7 @@ fn threads(connection: &Connection, no: i64) -> Result<Vec<Holding>, ReadError> 
             row.get(3)?,
             row.get(4)?,
             row.get(5)?,
+            row.get(6)?,
         ))
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
