@@ -11,13 +11,11 @@ use outlast_protocol::{
 };
 use outlast_session::{Body, Kind, Record};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::{
     answer::{self, Answer},
     app::{App, Shared},
     extract::{Named, Params, Submission},
-    failure,
     once::{Form, Ticket},
 };
 
@@ -197,15 +195,9 @@ pub(crate) fn wire(record: &Record) -> Option<String> {
         Sight::Arrived(kind) => (kind, None),
     };
     let id = record.event?;
-    Some(match &record.body {
-        Body::Json(body) => event::wire(kind.text(), id, at, body),
-        Body::Erased => event::wire(kind.text(), id, at, &empty()?),
-    })
-}
-
-fn empty() -> Option<Box<RawValue>> {
-    let made = RawValue::from_string("{}".to_owned());
-    made.map_err(|fault| failure::internal(&fault)).ok()
+    // What is left of an erased body has the fields of its event.
+    let (Body::Json(body) | Body::Erased(body)) = &record.body;
+    Some(event::wire(kind.text(), id, at, body))
 }
 
 /// How clients see a record.

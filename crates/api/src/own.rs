@@ -5,7 +5,9 @@ use axum::{
     extract::State,
     routing::{get, post},
 };
-use outlast_protocol::{id::SessionId, limits};
+use outlast_protocol::{
+    deadlines::UpdateDeadlines, id::SessionId, limits, redaction::RedactSession,
+};
 
 use crate::{
     answer::{self, Answer},
@@ -22,6 +24,11 @@ pub(crate) fn routes() -> Router<Shared> {
             get(diagnosis),
         )
         .route("/outlast/v1/sessions/{session_id}/outline", get(outline))
+        .route(
+            "/outlast/v1/sessions/{session_id}/deadlines",
+            get(deadlines).put(set_deadlines),
+        )
+        .route("/outlast/v1/sessions/{session_id}/redact", post(redact))
         .route("/outlast/v1/sessions/{session_id}/wake", post(wake))
 }
 
@@ -61,4 +68,36 @@ async fn wake(
 ) -> Answer {
     request.empty()?;
     answer::view(&app.kernel.wake(id).await?)
+}
+
+/// `POST /outlast/v1/sessions/{session_id}/redact`: erases what events say; repeating it changes
+/// nothing.
+async fn redact(
+    State(app): State<Shared>,
+    Named(id): Named<SessionId>,
+    request: Submission,
+) -> Answer {
+    let wish = RedactSession::parse(&request.body)?;
+    answer::view(&app.kernel.redact(request.by, id, &wish).await?)
+}
+
+/// `GET /outlast/v1/sessions/{session_id}/deadlines`: what holds, and what runs out next.
+async fn deadlines(
+    State(app): State<Shared>,
+    Named(id): Named<SessionId>,
+    Params(query): Params,
+) -> Answer {
+    query.finish()?;
+    answer::view(&app.kernel.deadlines(id).await?)
+}
+
+/// `PUT /outlast/v1/sessions/{session_id}/deadlines`: a number sets, null removes, what is absent
+/// stays.
+async fn set_deadlines(
+    State(app): State<Shared>,
+    Named(id): Named<SessionId>,
+    request: Submission,
+) -> Answer {
+    let change = UpdateDeadlines::parse(&request.body)?;
+    answer::view(&app.kernel.set_deadlines(request.by, id, change).await?)
 }

@@ -16,7 +16,7 @@ use outlast_session::{
 use outlast_store::{AppendError, Listing, Outcome, Receipt, SessionQuery};
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::{Kernel, checkpoint, error};
+use crate::{Kernel, checkpoint, error, kernel::Inner};
 
 /// Tries of an update whose configuration changes underneath it.
 const TRIES: usize = 100;
@@ -43,6 +43,7 @@ impl Kernel {
                 id,
                 thread,
                 config: config.clone(),
+                deadlines: self.0.options.deadlines,
                 inputs: events.iter().map(input).collect(),
                 by,
                 claim,
@@ -162,9 +163,7 @@ impl Kernel {
     /// Ends a session and keeps its log; its hand goes.
     pub async fn archive(&self, by: ApiKeyId, session: SessionId) -> Result<Session, Problem> {
         let outcome = join(self.0.append(session, Proposal::Archive(by), None, None)).await?;
-        self.0.publish_of(&outcome.state).await;
-        self.0.hands.forget(&outcome.state).await;
-        checkpoint::remove(&self.0, &outcome.state).await;
+        self.0.archived(&outcome.state).await;
         self.view(&outcome.state)
     }
 
@@ -219,6 +218,15 @@ impl Kernel {
             .read(session, slice)
             .await
             .map_err(|error| error::read(&error))
+    }
+}
+
+impl Inner {
+    /// Brings what an archived session's hand has left to safety, and lets the hand go.
+    pub(crate) async fn archived(self: &Arc<Self>, state: &State) {
+        self.publish_of(state).await;
+        self.hands.forget(state).await;
+        checkpoint::remove(self, state).await;
     }
 }
 

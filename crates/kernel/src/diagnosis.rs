@@ -53,6 +53,7 @@ impl Kernel {
             last_record_at: state.at,
             verdict: words::verdict(&state, &threads, stuck, inner.slots.available_permits()),
             stuck,
+            next_deadline: state.next_deadline(),
             hand: hand(&state),
             troubles: inner.troubles(&state, &newest).await?,
             threads,

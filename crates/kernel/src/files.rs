@@ -15,13 +15,13 @@ use std::{
     time::Duration,
 };
 
-use outlast_blobs::{Key, Reader};
+use outlast_blobs::{Blobs, Key, Reader};
 use outlast_protocol::{
     ErrorCode, Micros, Problem,
     file::{File, Scope},
     id::{FileId, ProcessId},
 };
-use outlast_store::{Blob, FilePage, FileQuery, ReadError, Receipt, StoredFile, WriteError};
+use outlast_store::{Blob, FilePage, FileQuery, ReadError, Receipt, Store, StoredFile, WriteError};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{Kernel, error, kernel::Inner};
@@ -294,16 +294,21 @@ pub(crate) async fn tidy(inner: &Inner) {
 
 /// Removes a loose blob; tells whether that was done.
 pub(crate) async fn remove(inner: &Inner, blob: Blob) -> bool {
+    discard(&*inner.store, &*inner.blobs, blob).await
+}
+
+/// Removes a loose blob, and the note of it; tells whether that was done.
+pub(crate) async fn discard(store: &dyn Store, blobs: &dyn Blobs, blob: Blob) -> bool {
     let key = match &blob {
         Blob::File(file) => Ok(key(*file)),
-        Blob::Checkpoint { key, .. } => Key::new(key.as_str()),
+        Blob::Session { key, .. } => Key::new(key.as_str()),
     };
     // What is no key names nothing that could be there.
     if let Ok(key) = key
-        && let Err(fault) = inner.blobs.delete(&key).await
+        && let Err(fault) = blobs.delete(&key).await
     {
         tracing::warn!(%fault, "a blob cannot be removed yet: {fault}");
         return false;
     }
-    inner.store.forget_blob(blob).await.is_ok()
+    store.forget_blob(blob).await.is_ok()
 }

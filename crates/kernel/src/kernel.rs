@@ -13,6 +13,7 @@ use outlast_blobs::Blobs;
 use outlast_hands::{Limits, Provisioner, Requirement, images::Images, packages::Mirrors};
 use outlast_protocol::{
     ErrorCode, Metadata, Micros, Problem,
+    deadlines::Deadlines,
     id::{EventId, ProcessId, SessionId},
     seam::{Clock, Entropy},
 };
@@ -27,6 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     auth::Keys,
     checkpoint::{self, Checkpoints, Schedule},
+    deadlines::{self, Timer},
     dispatch,
     files::Publisher,
     hand::{self, Hands},
@@ -79,6 +81,8 @@ pub struct Options {
     pub hand_age: Option<Duration>,
     /// What becomes of hands when this process ends.
     pub hand_life: HandLife,
+    /// What holds for new sessions.
+    pub deadlines: Deadlines,
     /// List price of one hour of running, in nano-dollars.
     pub hour_price: u64,
     /// Bytes of one file.
@@ -122,6 +126,8 @@ pub(crate) struct Inner {
     failed_at: AtomicI64,
     /// Told when a thread may want a brain.
     pub(crate) wake: Notify,
+    /// What runs out next, and who is told of something earlier.
+    pub(crate) timer: Timer,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) closing: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -164,6 +170,7 @@ impl Kernel {
             quarantine: Quarantine::default(),
             failed_at: AtomicI64::new(0),
             wake: Notify::new(),
+            timer: Timer::default(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
             store,
@@ -177,6 +184,7 @@ impl Kernel {
         });
         inner.tasks.spawn(dispatch::wake(inner.clone()));
         inner.tasks.spawn(dispatch::tidy(inner.clone()));
+        inner.tasks.spawn(deadlines::watch(inner.clone()));
         inner.tasks.spawn(monitor::watch(inner.clone()));
         inner.tasks.spawn(checkpoint::watch(inner.clone()));
         inner.tasks.spawn(life::watch_peers(inner.clone()));
@@ -330,6 +338,7 @@ impl Inner {
     /// Starts the brain that an outcome claimed for, and tells those whom it concerns.
     fn absorb(self: &Arc<Self>, outcome: &Outcome, permit: Option<OwnedSemaphorePermit>) {
         self.signals.publish(&outcome.state);
+        self.timer.hear(outcome.state.next_deadline());
         let idle = |record: &Record| record.kind == Kind::SessionIdle;
         if let Some(hand) = outcome.state.hand
             && outcome.records.iter().any(idle)

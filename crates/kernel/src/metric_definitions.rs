@@ -4,6 +4,8 @@
 pub(crate) const CLAIMS: &str = "outlast_kernel_claims_total";
 /// Calls that were handed to a hand, by how they ended.
 pub(crate) const CALLS: &str = "outlast_kernel_calls_total";
+/// Deadlines of sessions that ran out and were kept.
+pub(crate) const EXPIRED: &str = "outlast_kernel_deadlines_expired_total";
 /// Threads that are unfinished, by what they wait for, as last counted.
 pub(crate) const UNFINISHED: &str = "outlast_kernel_unfinished_threads";
 /// Threads that nobody would have woken, as last counted; always 0 if all is right.

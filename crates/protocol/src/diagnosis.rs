@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Micros, Outcome,
+    deadlines::NextDeadline,
     id::{EventId, IncarnationId, ProcessId, SessionId, ThreadId},
     session::Status,
 };
@@ -36,6 +37,9 @@ pub struct SessionDiagnosis {
     pub threads: Vec<ThreadDiagnosis>,
     /// Its hand, once one was wanted.
     pub hand: Option<HandDiagnosis>,
+    /// What runs out next, if the session has a deadline that can.
+    #[serde(default)]
+    pub next_deadline: Option<NextDeadline>,
     /// The newest trouble of each part that had any, the newest first.
     pub troubles: Vec<Trouble>,
 }

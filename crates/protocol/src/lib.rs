@@ -9,6 +9,7 @@ pub mod agent;
 mod base62;
 pub mod call;
 pub mod content;
+pub mod deadlines;
 pub mod diagnosis;
 pub mod environment;
 pub mod error;
@@ -23,6 +24,7 @@ pub mod mime;
 pub mod page;
 pub mod query;
 pub mod read;
+pub mod redaction;
 pub mod seam;
 pub mod session;
 #[cfg(test)]

@@ -71,6 +71,14 @@ pub const URL: usize = 8_192;
 /// Characters of a tool result kept inline (section 14.5).
 pub const TOOL_OUTPUT: usize = 100_000;
 
+/// Seconds of a session's deadline (ours): at most a year.
+pub const DEADLINE: std::ops::RangeInclusive<i64> = 1..=31_536_000;
+
+/// Events that one request redacts (ours: all of them are one record).
+pub const REDACTED: usize = 100;
+/// Characters of the reason for a redaction (ours).
+pub const BECAUSE: usize = 1_000;
+
 /// Seconds until a file expires, at least and at most (section 18).
 pub const FILE_EXPIRY: std::ops::RangeInclusive<i64> = 3_600..=7_776_000;
 /// Characters of a file's name (ours; that of file systems).

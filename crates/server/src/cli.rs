@@ -14,6 +14,7 @@ mod images;
 mod import;
 mod migrate;
 mod offline;
+mod redact;
 mod render;
 mod run;
 mod scripted_model;
@@ -110,6 +111,8 @@ enum Command {
     Export(export::Arguments),
     /// Take in sessions from a file; no server may run on the data directory
     Import(import::Arguments),
+    /// Erase what events say, under the chain: through the server that runs, or without one
+    Redact(redact::Arguments),
     /// Try what this host can isolate, for the user that asks
     Check(check::Arguments),
     /// Keep the sandboxes of a data directory; `serve` starts it where there is none
@@ -223,6 +226,12 @@ async fn dispatch(
         Command::Import(arguments) => {
             let loaded = common.load(environment, None)?;
             Box::pin(import::run(arguments, &loaded, console)).await
+        }
+        Command::Redact(arguments) => {
+            let loaded = common.load(environment, None)?;
+            let place = common.place(environment);
+            let found = find(&place, &loaded).await?;
+            Box::pin(redact::run(arguments, &loaded, (place, found), console)).await
         }
         Command::Check(arguments) => check::run(arguments, &common, environment, console).await,
         Command::HandHost(arguments) => {

@@ -126,6 +126,15 @@ impl Client {
         self.send(Method::POST, path, &[], Some(body)).await
     }
 
+    /// Sets an object.
+    ///
+    /// # Errors
+    ///
+    /// As [`post`](Self::post).
+    pub async fn put(&self, path: &str, body: &Value) -> Result<Value, Error> {
+        self.send(Method::PUT, path, &[], Some(body)).await
+    }
+
     /// Removes an object.
     ///
     /// # Errors

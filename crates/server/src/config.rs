@@ -18,6 +18,7 @@ mod print;
 mod retries;
 mod run;
 mod server;
+mod sessions;
 mod upstream;
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,7 @@ pub use print::print;
 pub use retries::Retries;
 pub use run::Run;
 pub use server::Server;
+pub use sessions::Sessions;
 pub use upstream::{Auth, Fallback, Upstream};
 
 /// Every default with its description, as a file.
@@ -62,6 +64,8 @@ pub struct Config {
     pub database: Database,
     /// The kernel's bounds.
     pub kernel: Kernel,
+    /// What holds for new sessions.
+    pub sessions: Sessions,
     /// How failures of the model are retried.
     pub retries: Retries,
     /// What is logged.
@@ -119,6 +123,7 @@ impl Config {
         self.blobs.check()?;
         self.database.check()?;
         self.kernel.check()?;
+        self.sessions.check()?;
         self.retries.check()?;
         self.log.check()?;
         self.prices.check()?;

@@ -27,12 +27,12 @@ pub use error::StartError;
 pub use key::Key;
 pub(crate) use key::read as read_key;
 pub use parts::{Backend, Facts};
-pub(crate) use start::open_file;
+pub(crate) use start::open_alone;
 
 pub(crate) use hands::driver;
 
 use connections::Phases;
-use database::Database;
+pub(crate) use database::Database;
 use hands::Hands;
 
 /// How often a closing server looks whether its turns are handed back.

@@ -5,6 +5,8 @@ mod brain;
 mod calls;
 mod claim;
 mod close;
+mod deadlines;
+mod erase;
 mod keyed;
 mod mount;
 mod park;
@@ -12,6 +14,8 @@ mod respond;
 mod send;
 mod status;
 mod turn;
+
+use outlast_protocol::deadlines::Deadlines;
 
 use crate::{
     Answer, Context, Create, Decision, Origin, Proposal, Refusal, State, Update, body, decide::Desk,
@@ -37,6 +41,9 @@ pub fn admit(
             | Proposal::Update(_)
             | Proposal::Mount { .. }
             | Proposal::Unmount { .. }
+            | Proposal::SetDeadlines { .. }
+            | Proposal::Expire
+            | Proposal::Erase(_)
             | Proposal::Archive(_)
             | Proposal::Delete(_)
             | Proposal::Claim { .. }
@@ -57,6 +64,9 @@ pub fn admit(
         Proposal::Update(change) => update(desk, change),
         Proposal::Mount { resource, .. } => mount::add(desk, resource),
         Proposal::Unmount { resource, .. } => mount::remove(desk, *resource),
+        Proposal::SetDeadlines { change, .. } => deadlines::set(desk, *change),
+        Proposal::Expire => deadlines::expire(desk),
+        Proposal::Erase(wish) => erase::propose(desk, wish),
         Proposal::Archive(_) => close::archive(desk),
         Proposal::Delete(_) => close::delete(desk),
         Proposal::Claim { thread, claim } => claim::propose(desk, *thread, *claim, false),
@@ -85,12 +95,15 @@ fn origin(proposal: &Proposal) -> Origin {
         Proposal::Update(change) => Origin::Client(change.by),
         Proposal::Mount { by, .. }
         | Proposal::Unmount { by, .. }
+        | Proposal::SetDeadlines { by, .. }
         | Proposal::Archive(by)
         | Proposal::Delete(by) => Origin::Client(*by),
+        Proposal::Erase(wish) => wish.by.map_or(Origin::Server, Origin::Client),
         Proposal::Claim { .. }
         | Proposal::ClaimAlone { .. }
         | Proposal::Revive { .. }
-        | Proposal::Checkpoint(_) => Origin::Server,
+        | Proposal::Checkpoint(_)
+        | Proposal::Expire => Origin::Server,
         Proposal::Brain { fence, .. } => Origin::Brain {
             epoch: fence.epoch,
             seq: fence.seq,
@@ -108,6 +121,9 @@ fn create(new: &Create, context: &mut Context<'_>) -> Result<Decision, Refusal> 
         thread: new.thread,
     };
     desk.note(0, crate::Kind::Created, &created)?;
+    if new.deadlines != Deadlines::default() {
+        desk.note(0, crate::Kind::Deadlines, &new.deadlines)?;
+    }
     send::accept(&mut desk, &new.inputs, "initial_events")?;
     claim::with(&mut desk, new.claim)?;
     Ok(desk.done(Answer::Appended))

@@ -259,9 +259,45 @@ pub struct HandLost {
     pub reason: String,
 }
 
+/// Body of `x.erased`; the record says who and when.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Erased {
+    /// Why, in the words of whoever asked for it.
+    pub because: String,
+    /// What was erased, by position.
+    pub erased: Vec<Remains>,
+}
+
+/// What is left of a body that was erased.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Remains {
+    /// The record.
+    pub position: u64,
+    /// What folding needs of it: nobody's words.
+    pub body: Box<RawValue>,
+}
+
 /// Body of `x.archived` and `x.deleted`.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Closed {}
+
+/// Returns the words a call is answered with that no client allowed in time.
+pub fn unanswered(tool: &str, seconds: u32) -> CallResult {
+    let words = format!(
+        "the call of `{tool}` did not run: it needed a permission, and nobody gave or refused one \
+         within {seconds} seconds"
+    );
+    CallResult::error(Outcome::Denied, words)
+}
+
+/// Returns the words a client's own tool is answered for that gave no result in time.
+pub fn no_result(tool: &str, seconds: u32) -> CallResult {
+    let words = format!(
+        "no result of `{tool}` came within {seconds} seconds, and none is waited for any more; the \
+         call may have run in whole or in part, check before repeating it"
+    );
+    CallResult::error(Outcome::MayHaveRun, words)
+}
 
 /// Returns the words a closed call is answered with.
 pub fn interrupted() -> CallResult {

@@ -100,11 +100,16 @@ fn apply(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
             }
             Ok(())
         }
+        Kind::Deadlines => {
+            state.deadlines = entry.read()?;
+            Ok(())
+        }
         Kind::SessionError => turns::failed(state, entry),
         Kind::AgentMessage
         | Kind::AgentThinking
         | Kind::SessionUpdated
         | Kind::SessionUsage
+        | Kind::Erased
         | Kind::Noted => Ok(()),
     }
 }
@@ -113,6 +118,7 @@ fn apply(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
 fn created(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
     let created: body::Created = entry.read()?;
     state.created_at = entry.at;
+    state.idle_since = Some(entry.at);
     state.config = Some(created.config);
     state.threads = vec![crate::Thread::new(created.thread)];
     Ok(())

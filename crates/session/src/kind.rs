@@ -126,6 +126,10 @@ kinds! {
     ResourceRemoved = "x.resource_removed",
     /// New title, metadata or agent, whole.
     Updated = "x.updated",
+    /// How long it may wait and last.
+    Deadlines = "x.deadlines",
+    /// Bodies were erased: which, why, and what of them is left for folding.
+    Erased = "x.erased",
     /// The session takes no more events.
     Archived = "x.archived",
     /// The session is gone; purging follows.

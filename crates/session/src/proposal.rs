@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use outlast_protocol::{
     Micros, Outcome,
+    deadlines::{Deadlines, UpdateDeadlines},
     id::{ApiKeyId, EventId, IncarnationId, ProcessId, ResourceId, SessionId, ThreadId},
 };
 use serde_json::value::RawValue;
@@ -36,6 +37,17 @@ pub enum Proposal {
         /// Who asks.
         by: ApiKeyId,
     },
+    /// Change how long the session may wait and last.
+    SetDeadlines {
+        /// What changes.
+        change: UpdateDeadlines,
+        /// Who asks.
+        by: ApiKeyId,
+    },
+    /// Do what follows from a deadline that has run out, if one has.
+    Expire,
+    /// Erase bodies under the chain.
+    Erase(Erase),
     /// End the session, keep its log.
     Archive(ApiKeyId),
     /// End the session, drop its log.
@@ -98,6 +110,9 @@ impl Proposal {
             Self::Update(_)
             | Self::Mount { .. }
             | Self::Unmount { .. }
+            | Self::SetDeadlines { .. }
+            | Self::Expire
+            | Self::Erase(_)
             | Self::Archive(_)
             | Self::Delete(_)
             | Self::Brain { .. }
@@ -117,6 +132,8 @@ pub struct Create {
     pub thread: ThreadId,
     /// What it runs with.
     pub config: Arc<Config>,
+    /// How long it may wait and last.
+    pub deadlines: Deadlines,
     /// The first inputs.
     pub inputs: Vec<Input>,
     /// Who makes it.
@@ -184,6 +201,30 @@ pub struct Update {
     pub agent: bool,
     /// Who changes it.
     pub by: ApiKeyId,
+}
+
+/// Bodies to be erased.
+#[derive(Clone, Debug)]
+pub struct Erase {
+    /// Which, in order, each once; the store takes them away in the same step.
+    pub erasures: Vec<Erasure>,
+    /// Why.
+    pub because: String,
+    /// Who asks; absent if it is the operator, without a server.
+    pub by: Option<ApiKeyId>,
+}
+
+/// One body to be erased.
+#[derive(Clone, Debug)]
+pub struct Erasure {
+    /// The record's position.
+    pub position: u64,
+    /// Its kind.
+    pub kind: Kind,
+    /// The event that was named: its own, or one that it holds the words of.
+    pub event: EventId,
+    /// What stays in its place.
+    pub remains: Json,
 }
 
 /// Who takes a lease.

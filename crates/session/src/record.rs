@@ -78,17 +78,28 @@ impl fmt::Display for Origin {
 pub enum Body {
     /// The bytes.
     Json(Json),
-    /// Erased under the chain: only the digest is left.
-    Erased,
+    /// Erased under the chain: what [`remains`](crate::remains()) left of it.
+    Erased(Json),
 }
 
 impl Body {
-    /// Returns the JSON text, or an empty object for an erased body.
+    /// Returns a body of which nothing is left, or that is not at hand.
+    pub fn nothing() -> Self {
+        #[derive(Serialize)]
+        struct Nothing {}
+        Self::Erased(json(&Nothing {}))
+    }
+
+    /// Returns the JSON text, or what is left of it.
     pub fn text(&self) -> &str {
         match self {
-            Self::Json(json) => json.get(),
-            Self::Erased => "{}",
+            Self::Json(json) | Self::Erased(json) => json.get(),
         }
+    }
+
+    /// Tells whether it was erased.
+    pub fn is_erased(&self) -> bool {
+        matches!(self, Self::Erased(_))
     }
 }
 

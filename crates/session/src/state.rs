@@ -5,6 +5,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 pub use outlast_protocol::session::Status;
 use outlast_protocol::{
     Micros, Outcome,
+    deadlines::Deadlines,
     id::{EventId, IncarnationId, ProcessId, SessionId, ThreadId},
 };
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use crate::{
 };
 
 /// The shape of a stored [`State`]; another number is folded again from the log.
-pub const STATE_VERSION: u16 = 5;
+pub const STATE_VERSION: u16 = 7;
 
 /// Appends of one lease whose outcome can be asked for again.
 pub const RECENT: usize = 8;
@@ -48,6 +49,10 @@ pub struct State {
     pub usage: Usage,
     /// Time spent running.
     pub active: Active,
+    /// How long it may wait and last.
+    pub deadlines: Deadlines,
+    /// Since when it shows itself as idle.
+    pub idle_since: Option<Micros>,
     /// When it was archived.
     pub archived_at: Option<Micros>,
     /// When it ended.
@@ -87,6 +92,8 @@ pub struct Thread {
     pub uncounted: VecDeque<EventId>,
     /// The calls of the last response, until the next request.
     pub calls: Vec<Call>,
+    /// When a client was told that it has to answer, until the thread works again.
+    pub asked_since: Option<Micros>,
     /// The newest `x.prefix`.
     pub prefix: Option<u64>,
     /// The newest `x.pinned`.
@@ -134,6 +141,8 @@ pub struct Queued {
 /// Work on inputs that were taken in.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Turn {
+    /// Where its first input was placed.
+    pub since: u64,
     /// Model responses with calls since the last input.
     pub rounds: u32,
     /// Responses in a row whose only call was cut off.
@@ -329,6 +338,7 @@ impl Thread {
             newest_request: None,
             uncounted: VecDeque::new(),
             calls: Vec::new(),
+            asked_since: None,
             prefix: None,
             pinned: None,
             usage: Usage::default(),
@@ -416,6 +426,8 @@ impl State {
             checkpoint: None,
             usage: Usage::default(),
             active: Active::default(),
+            deadlines: Deadlines::default(),
+            idle_since: None,
             archived_at: None,
             terminated_at: None,
             deleted: false,

@@ -1,7 +1,11 @@
 //! What is found out about a log from outside of its store: whole, erased, broken and where.
 
+mod holes;
+
 use outlast_protocol::id::SessionId;
-use outlast_session::{Body, Record, State, fold};
+use outlast_session::{Kind, Record, State, body::Erased, fold};
+
+use self::holes::Holes;
 
 use crate::{Broken, End, Flaw, Verifier};
 
@@ -57,6 +61,15 @@ pub enum Damage {
     /// There is no such record, and there are later ones.
     #[error("the record is missing")]
     Missing,
+    /// The body was erased, and no record says so.
+    #[error("its body was erased, and no record says so")]
+    Untold,
+    /// The body was erased, and stands there again; or did, when a look at it began.
+    #[error("its body was erased, and was there all the same")]
+    Restored,
+    /// What is left of an erased body is not what was recorded.
+    #[error("what is left of its erased body is not what was recorded")]
+    Remains,
     /// The body is in neither the row nor a blob, and nobody erased it.
     #[error("its body is missing")]
     Lost,
@@ -94,6 +107,9 @@ impl Damage {
             Self::Chain(Flaw::Hash) => "header",
             Self::Chain(Flaw::Time) => "time",
             Self::Chain(Flaw::Missing) | Self::Missing => "missing",
+            Self::Untold => "untold",
+            Self::Restored => "restored",
+            Self::Remains => "remains",
             Self::Lost => "lost",
             Self::Unreadable(_) => "unreadable",
             Self::Fold(_) => "fold",
@@ -115,13 +131,12 @@ impl Damage {
 
 /// Goes along a log from its first record: chain, fold, and ends that were noted elsewhere.
 ///
-/// What it holds does not grow with the log.
+/// What it holds grows with the bodies that were erased, and with nothing else of the log.
 #[derive(Clone, Debug)]
 pub struct Auditor {
     verifier: Verifier,
     state: State,
-    /// A body that folding needed was erased.
-    lost_track: bool,
+    holes: Holes,
     erased_at: Vec<u64>,
     noted: Vec<End>,
 }
@@ -132,7 +147,7 @@ impl Auditor {
         Self {
             verifier: Verifier::new(session),
             state: State::blank(session),
-            lost_track: false,
+            holes: Holes::default(),
             erased_at: Vec::new(),
             noted: noted.to_vec(),
         }
@@ -150,10 +165,9 @@ impl Auditor {
         }
         let checked = self.verifier.check(record);
         checked.map_err(|Broken { position, what }| Damage::from(what).at(position))?;
-        if matches!(record.body, Body::Erased) && self.erased_at.len() < NAMED {
-            self.erased_at.push(record.position);
-        }
-        self.fold(record)?;
+        self.note(record)?;
+        let folded = fold(&mut self.state, &record.entry());
+        folded.map_err(|error| Damage::Fold(error.reason.into_owned()).at(record.position))?;
         let here = |noted: &End| noted.tail == record.position && noted.hash != record.hash;
         if self.noted.iter().any(here) {
             return Err(Damage::Rewritten.at(record.position));
@@ -161,18 +175,19 @@ impl Auditor {
         Ok(())
     }
 
-    fn fold(&mut self, record: &Record) -> Result<(), Damaged> {
-        if self.lost_track {
-            return Ok(());
-        }
-        match fold(&mut self.state, &record.entry()) {
-            Ok(()) => Ok(()),
-            Err(_) if self.verifier.erased() > 0 => {
-                self.lost_track = true;
-                Ok(())
+    /// Notes a body that was erased, or hears what was.
+    fn note(&mut self, record: &Record) -> Result<(), Damaged> {
+        if record.body.is_erased() {
+            if self.erased_at.len() < NAMED {
+                self.erased_at.push(record.position);
             }
-            Err(error) => Err(Damage::Fold(error.reason.into_owned()).at(record.position)),
+            self.holes.found(record.position, record.body.text());
+        } else if record.kind == Kind::Erased {
+            let erased: Erased = serde_json::from_str(record.body.text())
+                .map_err(|error| Damage::Unreadable(error.to_string()).at(record.position))?;
+            self.holes.told(&erased)?;
         }
+        Ok(())
     }
 
     /// Returns where the records that fit end.
@@ -197,12 +212,15 @@ impl Auditor {
         if noted > end.tail {
             return Err(Damage::CutSince(noted).at(end.tail + 1));
         }
-        Ok(())
+        match self.holes.untold() {
+            Some(position) => Err(Damage::Untold.at(position)),
+            None => Ok(()),
+        }
     }
 
-    /// Returns what the records fold to, unless a body that folding needs was erased.
-    pub fn state(&self) -> Option<&State> {
-        (!self.lost_track).then_some(&self.state)
+    /// Returns what the records fold to.
+    pub fn state(&self) -> &State {
+        &self.state
     }
 
     /// Makes the report.

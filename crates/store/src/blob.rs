@@ -10,29 +10,35 @@ use outlast_session::State;
 pub enum Blob {
     /// The bytes of one file or several.
     File(FileId),
-    /// The checkpoint of a session's workspace.
-    Checkpoint {
+    /// What lies below a session's own key: the checkpoint of its workspace, or a body.
+    Session {
         /// Whose.
         session: SessionId,
-        /// Its key, as the log names it.
+        /// Its key; that of a checkpoint is as the log names it.
         key: String,
     },
 }
 
 impl Blob {
-    /// Reads a checkpoint from its key, which lies below that of its session.
-    pub fn checkpoint(key: &str) -> Option<Self> {
+    /// Reads it from its key, which lies below that of its session.
+    pub fn of_session(key: &str) -> Option<Self> {
         let (session, _) = key.strip_prefix("sessions/")?.split_once('/')?;
         let session = SessionId::parse(session)?;
         let key = key.to_owned();
-        Some(Self::Checkpoint { session, key })
+        Some(Self::Session { session, key })
+    }
+
+    /// Names the body of a record of a session, by its digest.
+    pub fn of_body(session: SessionId, digest: &[u8; 32]) -> Self {
+        let key = crate::bodies::key(session, digest).to_string();
+        Self::Session { session, key }
     }
 
     /// Reads what [`Display`](fmt::Display) wrote.
     pub fn parse(text: &str) -> Option<Self> {
         match FileId::parse(text) {
             Some(file) => Some(Self::File(file)),
-            None => Self::checkpoint(text),
+            None => Self::of_session(text),
         }
     }
 
@@ -41,7 +47,7 @@ impl Blob {
         if state.deleted || state.archived_at.is_some() {
             return None;
         }
-        Self::checkpoint(&state.checkpoint.as_ref()?.blob)
+        Self::of_session(&state.checkpoint.as_ref()?.blob)
     }
 }
 
@@ -55,7 +61,7 @@ impl fmt::Display for Blob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(file) => file.fmt(f),
-            Self::Checkpoint { key, .. } => key.fmt(f),
+            Self::Session { key, .. } => key.fmt(f),
         }
     }
 }
@@ -79,11 +85,11 @@ mod tests {
     fn texts_come_back() {
         let session = SessionId::mint(Micros(1), &Zero);
         let key = format!("sessions/{session}/checkpoints/a-1");
-        let checkpoint = Blob::Checkpoint {
+        let checkpoint = Blob::Session {
             session,
             key: key.clone(),
         };
-        assert_eq!(Blob::checkpoint(&key), Some(checkpoint.clone()));
+        assert_eq!(Blob::of_session(&key), Some(checkpoint.clone()));
         for blob in [checkpoint, FileId::mint(Micros(1), &Zero).into()] {
             assert_eq!(Blob::parse(&blob.to_string()), Some(blob));
         }

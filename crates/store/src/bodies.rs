@@ -78,7 +78,7 @@ fn prefix(session: SessionId) -> Key {
 }
 
 #[expect(clippy::expect_used, reason = "ids and hex digits are parts of keys")]
-fn key(session: SessionId, digest: &[u8; 32]) -> Key {
+pub(crate) fn key(session: SessionId, digest: &[u8; 32]) -> Key {
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     Key::new(format!("sessions/{session}/{hex}")).expect("hex digits are a part of a key")
 }

@@ -11,6 +11,7 @@ mod brains;
 mod checkpoints;
 mod crowd;
 mod endings;
+mod erasing;
 mod files;
 pub mod fixture;
 mod intake;
@@ -47,6 +48,7 @@ where
     listing::run(&world).await;
     resources::run(&world).await;
     endings::run(&world).await;
+    erasing::run(&world).await;
     files::run(&world).await;
     checkpoints::run(&world).await;
     waking::run(&world).await;

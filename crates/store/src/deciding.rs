@@ -97,6 +97,9 @@ pub(crate) fn needs<'a>(
         }),
         Proposal::Send(_)
         | Proposal::Unmount { .. }
+        | Proposal::SetDeadlines { .. }
+        | Proposal::Expire
+        | Proposal::Erase(_)
         | Proposal::Archive(_)
         | Proposal::Delete(_)
         | Proposal::Claim { .. }

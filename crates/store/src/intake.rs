@@ -4,9 +4,16 @@ use std::{fmt::Debug, io, sync::Arc};
 
 use async_trait::async_trait;
 use outlast_protocol::id::SessionId;
-use outlast_session::{Record, State};
+use outlast_session::{Body, Record, State};
+use tokio::{runtime::Handle, task::spawn_blocking};
 
-use crate::{Auditor, Damaged, End};
+use crate::{Auditor, Damaged, End, bodies::Bodies, staging::is_large, stored::Stored};
+
+/// Records that are written at a time.
+const PART: usize = 500;
+
+/// Bytes of bodies in rows after which a part is not made larger.
+const PART_BYTES: usize = 4 * 1024 * 1024;
 
 /// A store that takes in whole logs.
 #[async_trait]
@@ -21,6 +28,13 @@ pub trait Intake: Debug + Send + Sync {
     ///
     /// If the session is here already, deleted or not, or the log is not whole.
     async fn take_in(&self, log: Arc<dyn Source>) -> Result<Arc<State>, IntakeError>;
+
+    /// Tells whether a session is here, deleted or not.
+    ///
+    /// # Errors
+    ///
+    /// If the database cannot be read.
+    async fn is_here(&self, session: SessionId) -> Result<bool, IntakeError>;
 }
 
 /// A log that can be read several times, and gives the same each time.
@@ -52,9 +66,6 @@ pub enum IntakeError {
         /// Where and how.
         damaged: Damaged,
     },
-    /// What folding needs of it was erased.
-    #[error("session `{0}` cannot be gone on with: what its state follows from was erased")]
-    Erased(SessionId),
     /// It ends with the session's deletion.
     #[error("session `{0}` was deleted")]
     Deleted(SessionId),
@@ -85,9 +96,64 @@ pub fn check(log: &dyn Source) -> Result<State, IntakeError> {
         auditor.step(&record.map_err(unread)?).map_err(broken)?;
     }
     auditor.finish(log.end()).map_err(broken)?;
-    let state = auditor.state().ok_or(IntakeError::Erased(session))?;
+    let state = auditor.state();
     if state.deleted {
         return Err(IntakeError::Deleted(session));
     }
     Ok(state.clone())
+}
+
+/// Checks a log, and puts its large bodies into blobs; returns what it folds to.
+pub(crate) async fn checked(
+    log: Arc<dyn Source>,
+    bodies: Bodies,
+    runtime: Handle,
+) -> Result<Arc<State>, IntakeError> {
+    let checking = spawn_blocking(move || {
+        let state = check(&*log)?;
+        stage(&*log, &bodies, &runtime)?;
+        Ok(Arc::new(state))
+    });
+    let unavailable = |error: tokio::task::JoinError| IntakeError::Unavailable(error.to_string());
+    checking.await.map_err(unavailable)?
+}
+
+/// Puts the large bodies of a log into blobs.
+fn stage(log: &dyn Source, bodies: &Bodies, runtime: &Handle) -> Result<(), IntakeError> {
+    let session = log.session();
+    let unread = |error| IntakeError::Source { session, error };
+    for record in log.records().map_err(unread)? {
+        let record = record.map_err(unread)?;
+        if let Body::Json(body) = record.body
+            && is_large(body.get())
+        {
+            let put = bodies.put(session, &record.digest, body);
+            let failed = |error: outlast_blobs::Error| IntakeError::Unavailable(error.to_string());
+            runtime.block_on(put).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns a log as its rows will have it, a part at a time; large bodies lie in blobs by now.
+pub(crate) fn parts(
+    log: &dyn Source,
+) -> io::Result<impl Iterator<Item = io::Result<Vec<Stored>>> + '_> {
+    let mut records = log.records()?;
+    Ok(std::iter::from_fn(move || part(&mut records).transpose()))
+}
+
+fn part(records: &mut Records<'_>) -> io::Result<Option<Vec<Stored>>> {
+    let (mut part, mut bytes) = (Vec::new(), 0);
+    while part.len() < PART && bytes < PART_BYTES {
+        let Some(record) = records.next().transpose()? else {
+            break;
+        };
+        let size = record.body.text().len();
+        let away = matches!(record.body, Body::Json(_)) && is_large(record.body.text());
+        let blob = away.then(|| u64::try_from(size).unwrap_or(u64::MAX));
+        bytes += if away { 0 } else { size };
+        part.push(Stored { record, blob });
+    }
+    Ok((!part.is_empty()).then_some(part))
 }

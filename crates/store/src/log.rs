@@ -33,6 +33,15 @@ pub trait Log: Debug + Send + Sync {
     /// Finds the record of an event: its place if it has one, else its arrival.
     async fn find(&self, session: SessionId, event: EventId) -> Result<Record, ReadError>;
 
+    /// Returns all records of an event: its arrival, its place.
+    async fn of_event(&self, session: SessionId, event: EventId) -> Result<Vec<Record>, ReadError>;
+
+    /// Makes sure that nothing of what was erased is left in files of the store's own, beside blobs
+    /// that it noted as loose; waits for those who still read it.
+    ///
+    /// What a database server keeps is that server's business.
+    async fn scrub(&self) -> Result<(), ReadError>;
+
     /// Returns the last position whose record is not later than `at`; 0 if none is.
     async fn position_at(&self, session: SessionId, at: Micros) -> Result<u64, ReadError>;
 
@@ -52,6 +61,12 @@ pub trait Log: Debug + Send + Sync {
     /// Returns the earliest moment after `now` from which a thread wants a brain.
     async fn next_ready(&self, now: Micros) -> Result<Option<Micros>, ReadError>;
 
+    /// Returns sessions of which something has run out at `now`, the longest ago first.
+    async fn overdue(&self, now: Micros, limit: usize) -> Result<Vec<SessionId>, ReadError>;
+
+    /// Returns the earliest moment after `now` at which something runs out.
+    async fn next_deadline(&self, now: Micros) -> Result<Option<Micros>, ReadError>;
+
     /// Returns sessions with a thread that is not at rest, in no order.
     ///
     /// That is: one that a brain holds, that wants one now or later, or that shows itself as
@@ -67,6 +82,8 @@ pub trait Log: Debug + Send + Sync {
     ) -> Result<Vec<(IncarnationId, SessionId)>, ReadError>;
 
     /// Keeps a context snapshot; it can be dropped at any time and made again from the log.
+    ///
+    /// One that is older than what was erased last is dropped at once.
     async fn save_snapshot(&self, snapshot: Snapshot) -> Result<(), ReadError>;
 
     /// Returns the newest context snapshot of a thread under this name.

@@ -2,9 +2,12 @@
 
 mod conditions;
 mod connect;
+mod deadlines;
 mod fault;
 mod files;
 mod heart;
+mod insert;
+mod intake;
 mod lane;
 mod listen;
 mod listing;
@@ -13,6 +16,7 @@ mod log;
 mod loose;
 mod migrate;
 mod notify;
+mod offline;
 mod pool;
 mod processes;
 mod purge;
@@ -45,7 +49,6 @@ use outlast_session::Rules;
 use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use self::url::UrlError;
 use self::{
     connect::{Connector, Durability},
     fault::Fault,
@@ -56,6 +59,7 @@ use self::{
     queue::Queue,
     url::Target,
 };
+pub use self::{offline::Offline, url::UrlError};
 use crate::{
     LockError, Migrated,
     bodies::Bodies,

@@ -71,6 +71,8 @@ pub(crate) struct Lease {
     pub(crate) holder: Option<ProcessId>,
     pub(crate) work: bool,
     pub(crate) ready_at: Option<Micros>,
+    /// When something of the session runs out; it stands with the first thread.
+    pub(crate) deadline: Option<Micros>,
 }
 
 impl Lease {
@@ -81,6 +83,10 @@ impl Lease {
             holder: thread.lease.as_ref().map(|lease| lease.process),
             work: thread.has_work(),
             ready_at: state.ready_at(number),
+            deadline: match number {
+                0 => state.next_deadline().map(|next| next.at),
+                _ => None,
+            },
         }
     }
 }

@@ -2,6 +2,8 @@
 
 mod append;
 mod connect;
+mod deadlines;
+mod erase;
 mod fault;
 mod files;
 mod insert;
@@ -43,7 +45,7 @@ use rusqlite::Connection;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-pub use self::offline::{Offline, OfflineError};
+pub use self::offline::Offline;
 use self::{fault::Fault, job::Task, load::Loader, queue::Queue, readers::Readers, writer::Writer};
 use crate::{
     LockError, Migrated, WriteError,

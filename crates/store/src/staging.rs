@@ -30,6 +30,9 @@ pub(crate) fn bodies(proposal: &Proposal) -> Vec<&Json> {
         Proposal::Keyed { fact, .. } => of_fact(fact),
         Proposal::Mount { .. }
         | Proposal::Unmount { .. }
+        | Proposal::SetDeadlines { .. }
+        | Proposal::Expire
+        | Proposal::Erase(_)
         | Proposal::Archive(_)
         | Proposal::Delete(_)
         | Proposal::Claim { .. }
@@ -79,7 +82,7 @@ pub(crate) fn is_large(body: &str) -> bool {
 
 /// Tells whether a record's body, which should be there, is still to be loaded.
 pub(crate) fn is_away(body: &Body, salt: Option<&[u8; 16]>) -> bool {
-    matches!(body, Body::Erased) && salt.is_some()
+    body.is_erased() && salt.is_some()
 }
 
 /// Returns the bodies of a proposal that have to go to blobs.

@@ -26,6 +26,15 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
+    /// Returns the body that stands in the row.
+    pub(crate) fn inline(&self) -> Option<&str> {
+        match (&self.record.body, self.record.salt) {
+            (Body::Json(json), _) if self.blob.is_none() => Some(json.get()),
+            (Body::Erased(left), None) => Some(left.get()),
+            (Body::Json(_) | Body::Erased(_), _) => None,
+        }
+    }
+
     /// Returns the bytes of its body, wherever that lies.
     pub(crate) fn size(&self) -> usize {
         let away = self.blob.and_then(|bytes| usize::try_from(bytes).ok());
@@ -41,8 +50,15 @@ pub(crate) fn event_id(text: &str) -> Result<EventId, Unreadable> {
     EventId::parse(text).ok_or_else(|| Unreadable(format!("`{text}` is no event id")))
 }
 
-pub(crate) fn body(text: Option<String>) -> Result<Body, Unreadable> {
-    text.map_or(Ok(Body::Erased), |text| Ok(Body::Json(raw(text)?)))
+/// Reads the body of a row; without a salt it is what is left of one that was erased.
+///
+/// One that is not in its row is in a blob, and nothing stands for it until it is loaded.
+pub(crate) fn body(text: Option<String>, salt: Option<&[u8; 16]>) -> Result<Body, Unreadable> {
+    match (text, salt) {
+        (Some(text), Some(_)) => Ok(Body::Json(raw(text)?)),
+        (Some(text), None) => Ok(Body::Erased(raw(text)?)),
+        (None, _) => Ok(Body::nothing()),
+    }
 }
 
 /// Takes text as JSON that was checked when it was written.

@@ -65,7 +65,7 @@ impl Verifier {
                     hash: record.hash,
                 };
                 self.at = record.at;
-                self.erased += u64::from(matches!(record.body, Body::Erased));
+                self.erased += u64::from(record.body.is_erased());
                 Ok(())
             }
         }
@@ -80,7 +80,7 @@ impl Verifier {
         }
         let true_body = match (&record.body, &record.salt) {
             (Body::Json(json), Some(salt)) => chain::digest(salt, json.get()) == record.digest,
-            (Body::Erased, salt) => salt.is_none(),
+            (Body::Erased(_), salt) => salt.is_none(),
             (Body::Json(_), None) => false,
         };
         if !true_body {

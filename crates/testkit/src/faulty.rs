@@ -148,6 +148,14 @@ impl<S: Log> Log for Faulty<S> {
         self.inner.find(session, event).await
     }
 
+    async fn of_event(&self, session: SessionId, event: EventId) -> Result<Vec<Record>, ReadError> {
+        self.inner.of_event(session, event).await
+    }
+
+    async fn scrub(&self) -> Result<(), ReadError> {
+        self.inner.scrub().await
+    }
+
     async fn position_at(&self, session: SessionId, at: Micros) -> Result<u64, ReadError> {
         self.inner.position_at(session, at).await
     }
@@ -166,6 +174,14 @@ impl<S: Log> Log for Faulty<S> {
 
     async fn next_ready(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
         self.inner.next_ready(now).await
+    }
+
+    async fn overdue(&self, now: Micros, limit: usize) -> Result<Vec<SessionId>, ReadError> {
+        self.inner.overdue(now, limit).await
+    }
+
+    async fn next_deadline(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
+        self.inner.next_deadline(now).await
     }
 
     async fn unfinished(&self, limit: usize) -> Result<Vec<SessionId>, ReadError> {

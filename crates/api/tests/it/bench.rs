@@ -150,6 +150,7 @@ impl Bench {
             checkpoints: Schedule::NEVER,
             hand_age: None,
             hand_life: outlast_kernel::HandLife::WithServer,
+            deadlines: Default::default(),
             hour_price: 80_000_000,
             file_bytes: 1 << 20,
             beats: None,

@@ -15,6 +15,7 @@ fn event(n: u64) -> EventId {
 fn thread(after: Option<After>) -> Thread {
     let mut thread = Thread::new(ThreadId::parse("sthr_010000000000000000000000").unwrap());
     thread.turn = after.map(|after| Turn {
+        since: 1,
         rounds: 0,
         cut: 0,
         retries: 0,

@@ -85,7 +85,7 @@ async fn keep(
     at: Micros,
 ) -> Result<Outcome, Fault> {
     let key = key(inner, session, incarnation)?;
-    let blob = Blob::checkpoint(key.as_str()).ok_or(Fault::Name)?;
+    let blob = Blob::of_session(key.as_str()).ok_or(Fault::Name)?;
     let loose = Loose::begin(inner, blob.clone()).await?;
     let Packed { sum, content } = packed;
     let stored = inner.blobs.put_from(&key, content).await?;
@@ -134,7 +134,7 @@ fn key(inner: &Inner, session: SessionId, incarnation: IncarnationId) -> Result<
 /// Removes the checkpoint of a session that is over.
 pub(crate) async fn remove(inner: &Inner, over: &State) {
     let last = over.checkpoint.as_ref();
-    if let Some(blob) = last.and_then(|last| Blob::checkpoint(&last.blob)) {
+    if let Some(blob) = last.and_then(|last| Blob::of_session(&last.blob)) {
         // The append that ended the session has loosened it: after a failure it goes later.
         files::remove(inner, blob).await;
     }

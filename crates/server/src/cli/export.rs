@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use outlast_protocol::id::SessionId;
 use outlast_session::Record;
-use outlast_store::{Found, sqlite::Offline};
+use outlast_store::{Found, Onlooker};
 
 use super::{
     console::{Console, Tone},
@@ -63,7 +63,7 @@ pub(super) fn run(
 }
 
 /// Returns the sessions that are not deleted.
-fn living(offline: &Offline) -> Result<Vec<SessionId>, Failure> {
+fn living(offline: &dyn Onlooker) -> Result<Vec<SessionId>, Failure> {
     let mut living = Vec::new();
     for session in offline.sessions()? {
         if offline.end(session)?.is_some() {
@@ -74,7 +74,7 @@ fn living(offline: &Offline) -> Result<Vec<SessionId>, Failure> {
 }
 
 fn write(
-    offline: &Offline,
+    offline: &dyn Onlooker,
     sessions: &[SessionId],
     mut to: Aside,
     console: &mut Console,
@@ -94,7 +94,7 @@ fn write(
 }
 
 /// Writes a session, as far as its records are proven; one that is broken ends the export.
-fn one(offline: &Offline, session: SessionId, to: &mut Aside) -> Result<(), Failure> {
+fn one(offline: &dyn Onlooker, session: SessionId, to: &mut Aside) -> Result<(), Failure> {
     to.line(&Line::Session { session })?;
     let mut show = |record: &Record| to.line(&Line::Record(Row::of(record)));
     let audit = offline.along(session, &[], &mut show)?;

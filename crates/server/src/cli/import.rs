@@ -1,4 +1,4 @@
-//! `outlast import`: whole sessions out of a file, into a data directory that no server has.
+//! `outlast import`: whole sessions out of a file, under the lock of a data directory.
 
 mod source;
 
@@ -6,17 +6,18 @@ use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use outlast_session::State;
-use outlast_store::sqlite::Sqlite;
-use outlast_store::{Intake as _, IntakeError, ReadError, ResourceKind, Resources as _, check};
+use outlast_store::{IntakeError, ReadError, ResourceKind, check};
 
 use self::source::{Log, survey};
 use super::{
     console::{Console, Tone},
     export::LEFT_OUT,
     failure::{Exit, Failure},
-    offline,
 };
-use crate::{config::Loaded, server};
+use crate::{
+    config::Loaded,
+    server::{self, Database},
+};
 
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
@@ -29,7 +30,6 @@ pub(super) async fn run(
     loaded: &Loaded,
     console: &mut Console,
 ) -> Result<Exit, Failure> {
-    offline::in_a_file(&loaded.config)?;
     let path = arguments.file;
     let logs = tokio::task::block_in_place(|| {
         let logs = survey(&path)?;
@@ -39,31 +39,41 @@ pub(super) async fn run(
         }
         Ok::<_, Failure>(logs)
     })?;
-    let store = server::open_file(&loaded.config, &loaded.data_dir).await?;
+    let (store, _) = server::open_alone(&loaded.config, &loaded.data_dir).await?;
     let done = take_in(&store, logs, console).await;
     store.close().await;
     done
 }
 
-async fn take_in(store: &Sqlite, logs: Vec<Log>, console: &mut Console) -> Result<Exit, Failure> {
+async fn take_in(
+    database: &Database,
+    logs: Vec<Log>,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
+    let intake = database.intake();
     for log in &logs {
-        if store.is_here(log.session).await? {
+        if intake.is_here(log.session).await? {
             return Err(IntakeError::Exists(log.session).into());
         }
     }
     for log in logs {
         let session = log.session;
         console.wait(&format!("importing {session}"));
-        let state = store.take_in(Arc::new(log)).await?;
+        let state = intake.take_in(Arc::new(log)).await?;
         console.line(&format!("{session}  {} records", state.tail))?;
-        tell_missing(store, &state, console).await?;
+        tell_missing(database, &state, console).await?;
     }
     console.note(Tone::Plain, LEFT_OUT)?;
     Ok(Exit::Done)
 }
 
 /// Says which objects a session names that are not here, and what does not work without.
-async fn tell_missing(store: &Sqlite, state: &State, console: &mut Console) -> Result<(), Failure> {
+async fn tell_missing(
+    database: &Database,
+    state: &State,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let store = database.store();
     let Some(config) = &state.config else {
         return Ok(());
     };

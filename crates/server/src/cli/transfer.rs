@@ -6,7 +6,7 @@ use outlast_protocol::{
     Micros,
     id::{EventId, SessionId},
 };
-use outlast_session::{Body, Kind, Origin, Record};
+use outlast_session::{Body, Json, Kind, Origin, Record};
 use outlast_store::End;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -76,6 +76,9 @@ pub(super) struct Row<'a> {
     body: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     erased: bool,
+    /// What is left of an erased body.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    remains: Option<Cow<'a, str>>,
 }
 
 impl<'a> Row<'a> {
@@ -83,7 +86,7 @@ impl<'a> Row<'a> {
     pub(super) fn of(record: &'a Record) -> Self {
         let body = match &record.body {
             Body::Json(json) => Some(Cow::Borrowed(json.get())),
-            Body::Erased => None,
+            Body::Erased(_) => None,
         };
         Self {
             position: record.position,
@@ -97,6 +100,7 @@ impl<'a> Row<'a> {
             hash: hex(&record.hash).into(),
             salt: record.salt.map(|salt| hex(&salt)),
             erased: body.is_none(),
+            remains: record.body.is_erased().then(|| record.body.text().into()),
             body,
         }
     }
@@ -104,14 +108,15 @@ impl<'a> Row<'a> {
     /// Makes the record of a line.
     pub(super) fn record(self) -> Result<Record, String> {
         let of = |what: &str| format!("record {}: {what}", self.position);
-        let body = match self.body {
-            Some(_) if self.erased => return Err(of("it is erased and has a body")),
-            Some(text) => {
-                let raw = RawValue::from_string(text.into_owned());
-                Body::Json(raw.map_err(|_| of("its body is no JSON"))?.into())
-            }
-            None if self.erased => Body::Erased,
-            None => return Err(of("it has no body and is not erased")),
+        let raw = |text: Cow<'_, str>| {
+            let raw = RawValue::from_string(text.into_owned());
+            raw.map(Json::from).map_err(|_| of("its body is no JSON"))
+        };
+        let body = match (self.body, self.remains) {
+            (Some(text), None) if !self.erased => Body::Json(raw(text)?),
+            (None, Some(text)) if self.erased => Body::Erased(raw(text)?),
+            (None, None) if self.erased => Body::nothing(),
+            (_, _) => return Err(of("it has no body, or is erased and has one")),
         };
         let salt = self.salt.as_deref().map(unhex);
         let salt = salt.map(|salt| salt.ok_or_else(|| of("`salt` is not 32 digits")));

@@ -6,7 +6,7 @@ use outlast_blobs::Blobs;
 use outlast_protocol::seam::{Clock, Entropy};
 use outlast_session::Rules;
 use outlast_store::{
-    Store,
+    Intake, Store,
     postgres::{self, Postgres},
     sqlite::{self, Sqlite},
 };
@@ -16,7 +16,7 @@ use crate::config::Config;
 
 /// A store, and how it is closed.
 #[derive(Clone, Debug)]
-pub(super) enum Database {
+pub(crate) enum Database {
     /// A file in the data directory.
     File(Sqlite),
     /// A Postgres.
@@ -83,7 +83,15 @@ impl Database {
     }
 
     /// Returns it as everybody else sees it.
-    pub(super) fn store(&self) -> Arc<dyn Store> {
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::File(store) => Arc::new(store.clone()),
+            Self::Shared(store) => Arc::new(store.clone()),
+        }
+    }
+
+    /// Returns it as who takes in whole logs sees it.
+    pub(crate) fn intake(&self) -> Arc<dyn Intake> {
         match self {
             Self::File(store) => Arc::new(store.clone()),
             Self::Shared(store) => Arc::new(store.clone()),
@@ -91,7 +99,7 @@ impl Database {
     }
 
     /// Finishes what is being written, and lets go of the data directory.
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         match self {
             Self::File(store) => store.close().await,
             Self::Shared(store) => store.close().await,

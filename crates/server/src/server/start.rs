@@ -10,7 +10,6 @@ use outlast_hands::{host::Starter, images::Images};
 use outlast_harness::Worker;
 use outlast_kernel::{Claims, Kernel, Parts};
 use outlast_model::{Facts as ModelFacts, Model, Scripted, Upstream};
-use outlast_store::sqlite::{self, Sqlite};
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -236,22 +235,13 @@ async fn open(
     Ok((database, blobs))
 }
 
-/// Opens the database file of a data directory without a server, under the directory's lock.
-pub(crate) async fn open_file(config: &Config, dir: &Path) -> Result<Sqlite, StartError> {
-    make(dir)?;
-    let facts = config.models.load()?;
-    let blobs = Arc::new(Late::default());
-    let opened = Sqlite::open(sqlite::Options {
-        dir: dir.to_owned(),
-        blobs: blobs.clone(),
-        clock: Arc::new(SystemClock::new()),
-        entropy: Arc::new(OsEntropy),
-        rules: config.kernel.rules(&config.prices),
-        takes_system: Arc::new(move |model| facts.of(model).mid_conversation_system),
-    });
-    let store = opened.await?;
-    blobs.open(&config.blobs, dir).await?;
-    Ok(store)
+/// Opens the store without a server, under the lock of the data directory.
+pub(crate) async fn open_alone(
+    config: &Config,
+    dir: &Path,
+) -> Result<(Database, Arc<dyn Blobs>), StartError> {
+    let facts = Arc::new(config.models.load()?);
+    open(config, dir, &facts).await
 }
 
 /// Makes the data directory, closed to other users.
@@ -290,6 +280,7 @@ async fn kernel(
             checkpoints: config.hands.checkpoints(),
             hand_age: config.hands.max_age(),
             hand_life: hands.life(),
+            deadlines: config.sessions.deadlines(),
             hour_price: config.prices.hour(),
             file_bytes: config.files.largest(),
             beats: database.is_shared().then(|| config.kernel.beats()),

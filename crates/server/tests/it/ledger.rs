@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use outlast_testkit::postgres::{Cluster, Syncs};
 use serde_json::{Value, json};
 
 use crate::support::{Binary, Does as _, Output, bash, message, outlast, script};
@@ -130,6 +131,66 @@ async fn a_session_moves_to_another_data_directory_as_it_is() {
     assert_eq!(verified.code, Some(0), "{verified:?}");
     assert_eq!(run(other.path(), &["heads"]).await.out, heads.out);
     let server = Binary::start(other.path(), None).await;
+    assert_eq!(server.client.events(&id).await, events);
+    assert!(server.stop().await.success());
+}
+
+/// Runs the binary on a database.
+async fn on(dir: &Path, cluster: &Cluster, arguments: &[&str]) -> Output {
+    let mut command = outlast(dir);
+    command.env("OUTLAST_DATABASE_URL", cluster.url("postgres"));
+    Output::of(command.args(arguments)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_moves_into_a_postgres_and_out_of_it_as_it_is() {
+    let [from, shared, back] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let cluster = Cluster::start(Syncs::None);
+    let server = Binary::start(from.path(), None).await;
+    let id = lived(&server).await;
+    let events = server.client.events(&id).await;
+    assert!(server.stop().await.success());
+    let heads = run(from.path(), &["heads"]).await;
+    let path = |name: &str| from.path().join(name).to_str().unwrap().to_owned();
+    let (out, again) = (path("out.jsonl"), path("again.jsonl"));
+    assert_eq!(
+        run(from.path(), &["export", "--all", "-o", &out])
+            .await
+            .code,
+        Some(0)
+    );
+
+    // What is not whole leaves no tables either.
+    let text = fs::read_to_string(&out).unwrap();
+    let damaged = path("damaged.jsonl");
+    let cut = text.lines().take(5).collect::<Vec<_>>().join("\n");
+    for wrong in [text.replace("done", "dome"), cut] {
+        fs::write(&damaged, wrong).unwrap();
+        let refused = on(shared.path(), &cluster, &["import", &damaged]).await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        let none = on(shared.path(), &cluster, &["verify"]).await;
+        assert!(none.err.contains("outlast migrate"), "{none:?}");
+    }
+    let imported = on(shared.path(), &cluster, &["import", &out]).await;
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    let twice = on(shared.path(), &cluster, &["import", &out]).await;
+    assert!(
+        twice.code == Some(1) && twice.err.contains(&id),
+        "{twice:?}"
+    );
+    let verified = on(shared.path(), &cluster, &["verify"]).await;
+    assert!(
+        verified.code == Some(0) && verified.out.contains("whole, "),
+        "{verified:?}"
+    );
+    assert_eq!(on(shared.path(), &cluster, &["heads"]).await.out, heads.out);
+
+    let exported = on(shared.path(), &cluster, &["export", &id, "-o", &again]).await;
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    assert_eq!(fs::read_to_string(&again).unwrap(), text, "byte for byte");
+    assert_eq!(run(back.path(), &["import", &again]).await.code, Some(0));
+    assert_eq!(run(back.path(), &["heads"]).await.out, heads.out);
+    let server = Binary::start(back.path(), None).await;
     assert_eq!(server.client.events(&id).await, events);
     assert!(server.stop().await.success());
 }

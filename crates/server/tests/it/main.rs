@@ -11,6 +11,7 @@
 mod beats;
 mod commands;
 mod config;
+mod deadlines;
 mod disk;
 mod doctor;
 mod edges;
@@ -26,6 +27,7 @@ mod names;
 mod on_postgres;
 mod packages;
 mod readers;
+mod redacted;
 mod refusals;
 mod restart;
 mod run;

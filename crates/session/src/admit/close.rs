@@ -12,11 +12,16 @@ pub(super) fn archive(mut desk: Desk<'_, '_>) -> Result<Decision, Refusal> {
         return Ok(desk.done(Answer::Nothing));
     }
     refuse_running(&desk.state, "archived")?;
-    if desk.state.status != Status::Terminated {
-        terminate(&mut desk)?;
-    }
-    desk.note(0, Kind::Archived, &Closed {})?;
+    end(&mut desk)?;
     Ok(desk.done(Answer::Appended))
+}
+
+/// Ends a session that rests, and keeps its log.
+pub(super) fn end(desk: &mut Desk<'_, '_>) -> Result<(), Refusal> {
+    if desk.state.status != Status::Terminated {
+        terminate(desk)?;
+    }
+    desk.note(0, Kind::Archived, &Closed {})
 }
 
 /// Ends a session and drops its log.
@@ -34,11 +39,14 @@ pub(super) fn gone(desk: Desk<'_, '_>, proposal: &Proposal) -> Result<Decision, 
         | Proposal::Claim { .. }
         | Proposal::ClaimAlone { .. }
         | Proposal::Revive { .. }
-        | Proposal::Checkpoint(_) => Ok(desk.done(Answer::Nothing)),
+        | Proposal::Checkpoint(_)
+        | Proposal::Expire => Ok(desk.done(Answer::Nothing)),
         Proposal::Send(_)
         | Proposal::Update(_)
         | Proposal::Mount { .. }
         | Proposal::Unmount { .. }
+        | Proposal::SetDeadlines { .. }
+        | Proposal::Erase(_)
         | Proposal::Archive(_)
         | Proposal::Brain { .. }
         | Proposal::Keyed { .. } => {

@@ -43,15 +43,19 @@ pub(super) fn placed(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldErr
     }
     // An operator's turn goes with the input or results before it and begins none of its own.
     if entry.kind == Kind::UserMessage {
-        thread.turn = Some(Turn::new());
+        // Inputs that are taken in together begin one turn.
+        let together = thread.turn.filter(|turn| turn.after == After::Input);
+        let since = together.map_or(entry.position, |turn| turn.since);
+        thread.turn = Some(Turn::new(since));
     }
     Ok(())
 }
 
 impl Turn {
     /// A turn whose input was just taken in.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(since: u64) -> Self {
         Self {
+            since,
             rounds: 0,
             cut: 0,
             retries: 0,

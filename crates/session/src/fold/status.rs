@@ -19,6 +19,7 @@ struct Reason {
 /// The session's status was told.
 pub(super) fn session(state: &mut State, entry: &Entry<'_>, told: Status) -> Result<(), FoldError> {
     state.status = told;
+    state.idle_since = (told == Status::Idle).then_some(entry.at);
     match state.status {
         Status::Running => state.active.start(entry.at),
         Status::Idle | Status::Rescheduling => state.active.stop(entry.at),
@@ -36,6 +37,7 @@ pub(super) fn thread(state: &mut State, entry: &Entry<'_>, told: Status) -> Resu
         && entry.read::<Idle>()?.stop_reason.kind == "requires_action";
     let thread = entry.thread(state)?;
     thread.status = told;
+    thread.asked_since = waits.then_some(entry.at);
     match thread.status {
         Status::Running => thread.active.start(entry.at),
         Status::Idle | Status::Rescheduling | Status::Terminated => thread.active.stop(entry.at),

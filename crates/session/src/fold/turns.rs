@@ -29,7 +29,7 @@ pub(super) fn lease(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldErro
             let after = parked.after;
             thread.turn = Some(Turn {
                 after,
-                ..Turn::new()
+                ..Turn::new(entry.position)
             });
         }
         return Ok(());

@@ -5,6 +5,7 @@ mod says;
 
 use std::{collections::HashMap, time::Duration};
 
+use outlast_protocol::{deadlines::UpdateDeadlines, read::Patch};
 use outlast_session::{Answer, Fence, Origin, Proposal, RECENT, Refusal, Route};
 
 use crate::{
@@ -115,6 +116,21 @@ impl Chaos {
             Op::Checkpoint(hand, at) => {
                 world.propose(&Proposal::Checkpoint(parts::checkpoint(*hand, *at)))
             }
+            Op::Deadlines(idle, answer, total) => {
+                // None where the number is 0.
+                let patch = |seconds: u32| match seconds {
+                    0 => Patch::Clear,
+                    seconds => Patch::Set(seconds),
+                };
+                let change = UpdateDeadlines {
+                    idle: patch(*idle),
+                    answer: patch(*answer),
+                    total: patch(*total),
+                };
+                let by = parts::client();
+                world.propose(&Proposal::SetDeadlines { change, by })
+            }
+            Op::Expire => world.propose(&Proposal::Expire),
             Op::Archive => world.propose(&Proposal::Archive(parts::client())),
             Op::Delete => world.propose(&Proposal::Delete(parts::client())),
         }

@@ -128,6 +128,7 @@ fn a_session_is_made_once_and_first() {
         id: parts::session(),
         thread: parts::primary(),
         config: parts::config("any"),
+        deadlines: Default::default(),
         inputs: Vec::new(),
         by: parts::client(),
         claim: None,

@@ -19,8 +19,27 @@ pub(crate) fn check(world: &World) {
     waker(world);
     inputs(world);
     calls(world);
+    deadline(world);
     assert_eq!(world.state().usage.tokens.input, world.ledger.input);
     assert_eq!(world.thread().usage.tokens.input, world.ledger.input);
+}
+
+/// Nothing runs out of what is over, and an idle session's rest is that of its last record of it.
+fn deadline(world: &World) {
+    let (state, thread) = (world.state(), world.thread());
+    if world.ledger.ended {
+        assert_eq!(state.next_deadline(), None);
+    }
+    assert_eq!(state.idle_since.is_some(), state.status == Status::Idle);
+    if thread.asked_since.is_some() {
+        assert_eq!(thread.status, Status::Idle);
+    }
+    if thread.is_blocked() {
+        assert!(
+            thread.asked_since.is_some(),
+            "nobody knows since when a client is asked"
+        );
+    }
 }
 
 /// The state can be stored and taken up again; the configuration is stored apart.

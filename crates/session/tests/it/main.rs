@@ -24,6 +24,8 @@ mod claims;
 #[cfg(test)]
 mod closing;
 #[cfg(test)]
+mod deadlines;
+#[cfg(test)]
 mod failures;
 #[cfg(test)]
 mod interrupts;

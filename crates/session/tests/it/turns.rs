@@ -52,6 +52,7 @@ fn a_session_created_with_messages_begins_at_once() {
         id: parts::session(),
         thread: parts::primary(),
         config: parts::config("any"),
+        deadlines: Default::default(),
         inputs: vec![parts::message("one"), parts::message("two")],
         by: parts::client(),
         claim: Some(outlast_session::Claim {

@@ -67,6 +67,7 @@ impl World {
                 id: parts::session(),
                 thread: parts::primary(),
                 config: parts::config(model),
+                deadlines: Default::default(),
                 inputs: Vec::new(),
                 by: parts::client(),
                 claim: None,

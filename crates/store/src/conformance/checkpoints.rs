@@ -45,7 +45,7 @@ async fn with_hand(world: &World) -> (Brain<'_>, IncarnationId) {
 
 /// Notes the blob of a checkpoint.
 async fn begun(world: &World, session: SessionId, number: u32) -> Blob {
-    let blob = Blob::checkpoint(&format!("sessions/{session}/checkpoints/x-{number}")).unwrap();
+    let blob = Blob::of_session(&format!("sessions/{session}/checkpoints/x-{number}")).unwrap();
     let noted = world.store.begin_blob(blob.clone(), world.process);
     noted.await.unwrap();
     blob

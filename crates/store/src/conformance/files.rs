@@ -63,7 +63,7 @@ async fn loose(world: &World) -> Vec<FileId> {
     let found = world.store.loose_blobs(10).await.unwrap();
     let files = found.into_iter().map(|blob| match blob {
         Blob::File(file) => file,
-        Blob::Checkpoint { key, .. } => panic!("not of a file: {key}"),
+        Blob::Session { key, .. } => panic!("not of a file: {key}"),
     });
     files.collect()
 }

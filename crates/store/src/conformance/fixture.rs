@@ -142,6 +142,7 @@ impl World {
             id,
             thread,
             config,
+            deadlines: Default::default(),
             inputs: Vec::new(),
             by,
             claim: None,
@@ -251,6 +252,21 @@ impl World {
             brain.say(Step::TakeIn { last }).await.unwrap().answer,
             Answer::Appended
         );
+        brain
+    }
+
+    /// Has a brain take in what waits in a session.
+    pub async fn brain(&self, session: SessionId) -> Brain<'_> {
+        let claimed = self.propose(session, self.claim()).await.unwrap();
+        let epoch = claimed.state.thread(0).unwrap().epoch;
+        let mut brain = Brain {
+            world: self,
+            session,
+            epoch,
+            seq: 0,
+        };
+        let last = claimed.state.tail;
+        brain.say(Step::TakeIn { last }).await.unwrap();
         brain
     }
 

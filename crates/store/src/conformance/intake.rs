@@ -3,9 +3,12 @@
 use std::{io, sync::Arc};
 
 use outlast_protocol::id::SessionId;
-use outlast_session::{Body, Proposal, Record};
+use outlast_session::{Body, Kind, Proposal, Record};
 
-use super::fixture::{World, note};
+use super::{
+    erasing::Talk,
+    fixture::{World, note},
+};
 use crate::{End, INLINE, Intake, IntakeError, Records, Source, verify};
 
 /// A log in memory, as it came from another store.
@@ -52,6 +55,38 @@ pub(super) async fn run<S: Intake>(world: &impl AsyncFn() -> (World, Arc<S>)) {
     what_comes_in_is_what_went_out(&world().await, &from, &log).await;
     what_is_not_whole_leaves_nothing(&world().await, &log).await;
     one_that_is_here_stays_as_it_is(&world().await).await;
+    a_log_with_holes_comes_in_as_it_went_out(&world().await, &from).await;
+}
+
+async fn a_log_with_holes_comes_in_as_it_went_out<S: Intake>(
+    (world, intake): &(World, Arc<S>),
+    from: &World,
+) {
+    let talk = Talk::new(from, &"large ".repeat(INLINE)).await;
+    talk.erase(from).await.unwrap();
+    let (session, records) = (talk.session, from.log(talk.session).await);
+    let log = Log { session, records };
+    let state = intake.take_in(Arc::new(log.clone())).await.unwrap();
+    assert_eq!(state, from.state(session).await);
+    let records = world.log(session).await;
+    assert_eq!(verify(session, &records).unwrap(), log.end());
+    let left = |records: &[Record]| -> Vec<(bool, String)> {
+        let bodies = records.iter().map(|record| &record.body);
+        bodies
+            .map(|body| (body.is_erased(), body.text().to_owned()))
+            .collect()
+    };
+    assert_eq!(left(&records), left(&log.records));
+    world.send(session, "more").await;
+    // What is left of a body must be what was recorded.
+    let talk = Talk::new(from, "words").await;
+    talk.erase(from).await.unwrap();
+    let mut records = from.log(talk.session).await;
+    let hole = records.iter_mut().find(|record| record.body.is_erased());
+    hole.unwrap().body = Body::nothing();
+    let session = talk.session;
+    let refused = intake.take_in(Arc::new(Log { session, records })).await;
+    assert!(matches!(refused, Err(IntakeError::Broken { .. })));
 }
 
 async fn what_comes_in_is_what_went_out<S: Intake>(
@@ -78,20 +113,28 @@ async fn what_comes_in_is_what_went_out<S: Intake>(
 
 async fn what_is_not_whole_leaves_nothing<S: Intake>((world, intake): &(World, Arc<S>), log: &Log) {
     type Change = fn(&mut Vec<Record>);
-    let changes: [Change; 4] = [
+    let changes: [Change; 5] = [
         |records| records[3].thread += 1,
         |records| drop(records.remove(2)),
         |records| records[1].body = records[0].body.clone(),
         |records| {
-            records[0].body = Body::Erased;
+            records[0].body = Body::nothing();
             records[0].salt = None;
+        },
+        // Nothing says that this was erased.
+        |records| {
+            let note = records
+                .iter_mut()
+                .rfind(|record| record.kind == Kind::Noted);
+            let note = note.unwrap();
+            (note.body, note.salt) = (Body::nothing(), None);
         },
     ];
     for change in changes {
         let mut broken = log.clone();
         change(&mut broken.records);
         let refused = intake.take_in(Arc::new(broken)).await.unwrap_err();
-        let told = matches!(refused, IntakeError::Broken { .. } | IntakeError::Erased(_));
+        let told = matches!(refused, IntakeError::Broken { .. });
         assert!(told, "{refused}");
         world.store.head(log.session).await.unwrap_err();
     }

@@ -52,7 +52,7 @@ async fn positions_are_dense_and_the_chain_holds(world: &World) {
     short.remove(7);
     assert_eq!(verify(brain.session, &short).unwrap_err().position, 9);
     let mut erased = log.clone();
-    (erased[2].body, erased[2].salt) = (Body::Erased, None);
+    (erased[2].body, erased[2].salt) = (Body::nothing(), None);
     let mut verifier = Verifier::new(brain.session);
     erased
         .iter()

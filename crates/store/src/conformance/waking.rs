@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
-use outlast_protocol::id::{ProcessId, SessionId};
-use outlast_session::{Claim, Failure, Proposal, Step, Stop, Then, json};
+use outlast_protocol::{
+    deadlines::UpdateDeadlines,
+    id::{ProcessId, SessionId},
+    read::Patch,
+};
+use outlast_session::{Answer, Claim, Failure, Proposal, Step, Stop, Then, json};
 use serde_json::json;
 
 use super::fixture::World;
@@ -15,6 +19,71 @@ pub(super) async fn run(world: &impl AsyncFn() -> World) {
     the_dead_leave_their_threads(&world().await).await;
     who_owes_a_word_is_woken(&world().await).await;
     the_unfinished_are_known(&world().await).await;
+    what_runs_out_is_known(&world().await).await;
+}
+
+async fn what_runs_out_is_known(world: &World) {
+    let second = Duration::from_secs(1);
+    let overdue = async || world.store.overdue(world.clock.now(), 10).await.unwrap();
+    let next = async || world.store.next_deadline(world.clock.now()).await.unwrap();
+    let begin = world.clock.now();
+    let set = async |session: SessionId, idle: Patch<u32>| {
+        let by = world.key;
+        let change = UpdateDeadlines {
+            idle,
+            ..UpdateDeadlines::default()
+        };
+        let proposal = Proposal::SetDeadlines { change, by };
+        world.propose(session, proposal).await.unwrap()
+    };
+    let (one, two, none) = (
+        world.session().await,
+        world.session().await,
+        world.session().await,
+    );
+    assert_eq!((overdue().await, next().await), (Vec::new(), None));
+    set(one, Patch::Set(20)).await;
+    set(two, Patch::Set(10)).await;
+    assert_eq!(next().await, Some(begin.after(10 * second)));
+    world.clock.set(begin.after(20 * second));
+    assert_eq!(overdue().await, [two, one], "the longest ago first");
+    assert_eq!(
+        world.store.overdue(world.clock.now(), 1).await.unwrap(),
+        [two]
+    );
+    assert_eq!(next().await, None, "what has run out is not next");
+    // A clock that is set back hides what is not due by it.
+    world.clock.set(begin.after(15 * second));
+    assert_eq!(
+        (overdue().await, next().await),
+        (vec![two], Some(begin.after(20 * second)))
+    );
+    let ended = world.propose(two, Proposal::Expire).await.unwrap();
+    assert!(ended.state.archived_at.is_some());
+    let early = world.propose(one, Proposal::Expire).await.unwrap();
+    assert_eq!(early.answer, Answer::Nothing);
+    let nothing = world.propose(none, Proposal::Expire).await.unwrap();
+    assert_eq!(nothing.answer, Answer::Nothing);
+    assert_eq!(overdue().await, []);
+    // Work takes it away, and rest brings it back with a new time.
+    world.send(one, "work").await;
+    assert_eq!(next().await, None);
+    let mut brain = world.brain(one).await;
+    world.pass(7 * second);
+    brain
+        .say(Step::Fail(failure(Then::Exhausted)))
+        .await
+        .unwrap();
+    assert_eq!(next().await, Some(world.clock.now().after(20 * second)));
+    set(one, Patch::Clear).await;
+    assert_eq!(next().await, None);
+}
+
+/// A failure of the model.
+fn failure(then: Then) -> Failure {
+    let error = json(&json!({"error": {"type": "unknown_error", "message": "no",
+        "retry_status": {"type": "exhausted"}}}));
+    Failure { error, then }
 }
 
 fn waits(session: SessionId) -> Ready {

@@ -93,7 +93,8 @@ pub(super) async fn head(
     })
 }
 
-fn parse(row: &Row) -> Result<Option<State>, Fault> {
+/// Reads the state; `None` if it is of another version, damaged, or not that of the tail.
+pub(super) fn parse(row: &Row) -> Result<Option<State>, Fault> {
     let (tail, version): (i64, i64) = (row.try_get(2)?, row.try_get(4)?);
     if version != i64::from(STATE_VERSION) {
         return Ok(None);

@@ -35,7 +35,7 @@ pub(super) async fn release(tx: &Connection, blob: Option<FileId>) -> Result<(),
 /// checkpoint has the session's row, so that is waited for.
 pub(super) async fn drop_blob(tx: &Connection, blob: &Blob) -> Result<(), Fault> {
     let name = blob.to_string();
-    if let Blob::Checkpoint { session, .. } = blob {
+    if let Blob::Session { session, .. } = blob {
         let text = "SELECT 1 FROM sessions WHERE id = $1 FOR UPDATE";
         tx.rows(text, &[&session.to_string()]).await?;
     }
@@ -48,7 +48,7 @@ pub(super) async fn drop_blob(tx: &Connection, blob: &Blob) -> Result<(), Fault>
                         AND EXISTS (SELECT 1 FROM files WHERE blob = $1)";
             tx.run(text, &[&name]).await?;
         }
-        Blob::Checkpoint { session, key } => {
+        Blob::Session { session, key } => {
             let text = "DELETE FROM loose_blobs WHERE blob = $1 AND EXISTS \
                         (SELECT 1 FROM sessions WHERE id = $2 AND NOT deleted \
                         AND archived IS NULL AND state::jsonb -> 'checkpoint' ->> 'blob' = $3)";

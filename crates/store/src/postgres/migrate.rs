@@ -4,7 +4,7 @@ use super::{OpenError, connect::Connection};
 use crate::Migrated;
 
 /// Plain SQL files in the order they are applied; a file that was released never changes.
-const MIGRATIONS: [(&str, &str); 4] = [
+const MIGRATIONS: [(&str, &str); 5] = [
     (
         "0001_log",
         include_str!("../../migrations/postgres/0001_log.sql"),
@@ -21,7 +21,14 @@ const MIGRATIONS: [(&str, &str); 4] = [
         "0004_processes",
         include_str!("../../migrations/postgres/0004_processes.sql"),
     ),
+    (
+        "0005_deadlines",
+        include_str!("../../migrations/postgres/0005_deadlines.sql"),
+    ),
 ];
+
+/// The version of the schema that they lead to.
+pub(super) const SCHEMA: usize = MIGRATIONS.len();
 
 /// The lock that whoever changes the schema holds; any number, always the same.
 const LOCK: &str = "7160001";
@@ -44,9 +51,9 @@ async fn apply(connection: &Connection) -> Result<Migrated, OpenError> {
     let table = "CREATE TABLE IF NOT EXISTS outlast_migrations (version bigint PRIMARY KEY, \
                  name text NOT NULL, at timestamptz NOT NULL DEFAULT now())";
     connection.batch(table).await?;
-    let from = version(connection).await?;
-    if from > MIGRATIONS.len() {
-        let (found, known) = (from, MIGRATIONS.len());
+    let from = found(connection).await?;
+    if from > SCHEMA {
+        let (found, known) = (from, SCHEMA);
         return Err(OpenError::Newer { found, known });
     }
     for (number, (name, text)) in (1_usize..).zip(MIGRATIONS).skip(from) {
@@ -61,17 +68,17 @@ async fn apply(connection: &Connection) -> Result<Migrated, OpenError> {
         }
         tracing::info!(name, "the database was brought up to date");
     }
-    Ok(Migrated {
-        from,
-        to: MIGRATIONS.len(),
-    })
+    Ok(Migrated { from, to: SCHEMA })
 }
 
-async fn version(connection: &Connection) -> Result<usize, OpenError> {
+/// Returns the version that a database has, and makes nothing: 0 where there are no tables.
+pub(super) async fn found(connection: &Connection) -> Result<usize, super::Fault> {
+    let known = "SELECT 1 WHERE to_regclass('outlast_migrations') IS NOT NULL";
+    if !connection.exists(known, &[]).await? {
+        return Ok(0);
+    }
     let text = "SELECT coalesce(max(version), 0) FROM outlast_migrations";
     let row = connection.row(text, &[]).await?;
-    let version: i64 = row
-        .map_or(Ok(0), |row| row.try_get(0))
-        .map_err(super::Fault::from)?;
+    let version: i64 = row.map_or(Ok(0), |row| row.try_get(0))?;
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }

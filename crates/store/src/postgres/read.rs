@@ -67,6 +67,13 @@ const OF_EVENT: &str = concat!(
     " FROM records r WHERE r.session_no = $1 AND r.event = $2 ORDER BY r.public DESC LIMIT 1"
 );
 
+/// All records of an event.
+const ALL_OF_EVENT: &str = concat!(
+    "SELECT ",
+    record_columns!(),
+    " FROM records r WHERE r.session_no = $1 AND r.event = $2"
+);
+
 /// Returns number and tail of a session that is not deleted.
 pub(super) async fn tail(
     connection: &Connection,
@@ -131,6 +138,19 @@ fn picked(slice: &Slice) -> Vec<&'static str> {
     kinds.sort_unstable();
     kinds.dedup();
     kinds
+}
+
+/// Returns all records of an event.
+pub(super) async fn of_event(
+    connection: &Connection,
+    session: SessionId,
+    event: EventId,
+) -> Result<Vec<Stored>, ReadError> {
+    let (no, _) = tail(connection, session).await?;
+    let rows = connection
+        .rows(ALL_OF_EVENT, &[&no, &event.to_string()])
+        .await?;
+    rows.iter().map(|row| Ok(stored(row)?)).collect()
 }
 
 /// Finds the record of an event: its place, else its arrival.

@@ -21,6 +21,7 @@ pub(super) fn stored(row: &Row) -> Result<Stored, Fault> {
     let kind: &str = row.try_get(4)?;
     let event: Option<&str> = row.try_get(6)?;
     let salt: Option<&[u8]> = row.try_get(9)?;
+    let salt: Option<[u8; 16]> = salt.map(array).transpose()?;
     let blob: Option<i64> = row.try_get(10)?;
     let record = Record {
         position: natural(row.try_get(0)?),
@@ -32,8 +33,8 @@ pub(super) fn stored(row: &Row) -> Result<Stored, Fault> {
         event: event.map(event_id).transpose()?,
         digest: array(row.try_get(7)?)?,
         hash: array(row.try_get(8)?)?,
-        salt: salt.map(array).transpose()?,
-        body: body(row.try_get(11)?)?,
+        salt,
+        body: body(row.try_get(11)?, salt.as_ref())?,
     };
     Ok(Stored {
         record,

@@ -14,7 +14,8 @@ use crate::{
 pub(super) async fn save(tx: &Connection, snapshot: &Snapshot) -> Result<bool, Fault> {
     let text = "WITH s AS (SELECT no FROM sessions WHERE id = $1 AND NOT deleted), kept AS \
                 (INSERT INTO snapshots (session_no, thread, name, position, body) \
-                SELECT no, $2, $3, $4, $5 FROM s \
+                SELECT no, $2, $3, $4, $5 FROM s WHERE NOT EXISTS (SELECT 1 FROM records r \
+                WHERE r.session_no = s.no AND r.position > $4 AND r.kind = 'x.erased') \
                 ON CONFLICT (session_no, thread, name) DO UPDATE \
                 SET position = excluded.position, body = excluded.body \
                 WHERE excluded.position >= snapshots.position) SELECT no FROM s";

@@ -6,10 +6,10 @@ mod material;
 use std::{collections::HashMap, sync::Arc};
 
 use outlast_protocol::id::SessionId;
-use outlast_session::{Answer, Decision, Record, Refusal, State};
+use outlast_session::{Answer, Decision, Proposal, Record, Refusal, State};
 use rusqlite::Connection;
 
-use super::{Room, fault::Fault, files, insert, load, loose, named, receipts};
+use super::{Room, erase, fault::Fault, files, insert, load, loose, named, receipts};
 use crate::{
     Append, AppendError, Minter, Outcome, deciding,
     heads::Head,
@@ -137,6 +137,9 @@ impl Pass<'_> {
         }
         if before.is_some() {
             insert::head(self.transaction, known, &after)?;
+        }
+        if let Proposal::Erase(wish) = &append.proposal {
+            erase::bodies(self.transaction, &after, wish)?;
         }
         // What is mounted stands in the configuration.
         if insert::config(self.transaction, known, &after)? || state.deleted {

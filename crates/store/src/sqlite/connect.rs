@@ -16,6 +16,7 @@ const MIGRATIONS: &[M<'_>] = &[
     M::up(include_str!("../../migrations/sqlite/0002_files.sql")),
     M::up(include_str!("../../migrations/sqlite/0003_hands.sql")),
     M::up(include_str!("../../migrations/sqlite/0004_processes.sql")),
+    M::up(include_str!("../../migrations/sqlite/0005_deadlines.sql")),
 ];
 
 /// The version of the schema that they lead to.
@@ -47,8 +48,12 @@ pub(super) fn writer(path: &Path) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "wal_autocheckpoint", 1000)?;
     connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
     connection.pragma_update(None, "cache_size", -8192)?;
+    // What is erased or deleted is overwritten in the file.
+    connection.pragma_update(None, "secure_delete", true)?;
     common(&connection)?;
     Migrations::from_slice(MIGRATIONS).to_latest(&mut connection)?;
+    // A crash may have left what was erased in the log.
+    connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
     Ok(connection)
 }
 
@@ -70,6 +75,15 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "cache_size", -2048)?;
     common(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// Opens a connection that empties the log; it gives up early, for writers wait for it.
+pub(super) fn scrubber(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    common(&connection)?;
+    connection.pragma_update(None, "busy_timeout", 200)?;
     Ok(connection)
 }
 

@@ -1,6 +1,6 @@
 //! The statements that an append consists of.
 
-use outlast_session::{Body, STATE_VERSION, State};
+use outlast_session::{STATE_VERSION, State};
 use rusqlite::{Connection, params};
 
 use super::fault::Fault;
@@ -13,10 +13,6 @@ use crate::{
 /// Inserts a record.
 pub(super) fn record(transaction: &Connection, no: i64, stored: &Stored) -> Result<(), Fault> {
     let record = &stored.record;
-    let body = match &record.body {
-        Body::Json(json) if stored.blob.is_none() => Some(json.get()),
-        Body::Json(_) | Body::Erased => None,
-    };
     transaction
         .prepare_cached(
             "INSERT INTO records (session_no, position, thread, at, public, origin, kind, version, \
@@ -37,7 +33,7 @@ pub(super) fn record(transaction: &Connection, no: i64, stored: &Stored) -> Resu
             record.hash,
             record.salt,
             stored.blob.map(integer),
-            body,
+            stored.inline(),
         ])?;
     Ok(())
 }
@@ -165,9 +161,10 @@ pub(super) fn threads(
 fn lease(transaction: &Connection, head: &Head, number: u32, row: Lease) -> Result<(), Fault> {
     transaction
         .prepare_cached(
-            "INSERT INTO threads (session_no, thread, epoch, attempts, holder, work, ready_at, since) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
+            "INSERT INTO threads (session_no, thread, epoch, attempts, holder, work, ready_at, \
+             since, deadline) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
              ON CONFLICT DO UPDATE SET epoch = ?3, attempts = ?4, holder = ?5, work = ?6, \
+             deadline = ?9, \
              since = CASE WHEN ready_at IS NULL THEN ?8 ELSE since END, ready_at = ?7",
         )?
         .execute(params![
@@ -179,6 +176,7 @@ fn lease(transaction: &Connection, head: &Head, number: u32, row: Lease) -> Resu
             row.work,
             row.ready_at.map(|at| at.0),
             head.state.at.0,
+            row.deadline.map(|at| at.0),
         ])?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Sqlite, listing, load, named, read, ready, snapshots, stage::Staging};
+use super::{Sqlite, deadlines, listing, load, named, read, ready, snapshots, stage::Staging};
 use crate::{
     Append, AppendError, GONE, Listing, Log, Pending, ReadError, Ready, SessionQuery, Slice,
     Snapshot,
@@ -87,6 +87,22 @@ impl Log for Sqlite {
         self.load(session, found).await
     }
 
+    async fn of_event(&self, session: SessionId, event: EventId) -> Result<Vec<Record>, ReadError> {
+        let found = self
+            .readers
+            .read(move |tx| read::of_event(tx, session, event))
+            .await?;
+        let mut records = Vec::with_capacity(found.len());
+        for stored in found {
+            records.push(self.load(session, stored).await?);
+        }
+        Ok(records)
+    }
+
+    async fn scrub(&self) -> Result<(), ReadError> {
+        self.scrub_file().await
+    }
+
     async fn position_at(&self, session: SessionId, at: Micros) -> Result<u64, ReadError> {
         self.readers
             .read(move |tx| read::position_at(tx, session, at))
@@ -119,6 +135,16 @@ impl Log for Sqlite {
 
     async fn next_ready(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
         self.readers.read(move |tx| ready::next(tx, now)).await
+    }
+
+    async fn overdue(&self, now: Micros, limit: usize) -> Result<Vec<SessionId>, ReadError> {
+        self.readers
+            .read(move |tx| deadlines::overdue(tx, now, limit))
+            .await
+    }
+
+    async fn next_deadline(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
+        self.readers.read(move |tx| deadlines::next(tx, now)).await
     }
 
     async fn unfinished(&self, limit: usize) -> Result<Vec<SessionId>, ReadError> {
@@ -197,7 +223,16 @@ impl Sqlite {
             Err(error) => {
                 // A session that was deleted meanwhile loses its bodies; that is no damage.
                 self.tail(session).await?;
-                Err(super::Fault::from(error).into())
+                // Nor is it if the body was erased meanwhile.
+                let slice = Slice::after(record.position.saturating_sub(1), 1);
+                let again = self
+                    .readers
+                    .read(move |tx| read::slice(tx, session, &slice))
+                    .await?;
+                match again.into_iter().next() {
+                    Some(again) if again.record.salt.is_none() => Ok(again.record),
+                    Some(_) | None => Err(super::Fault::from(error).into()),
+                }
             }
         }
     }

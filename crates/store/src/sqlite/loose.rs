@@ -42,7 +42,7 @@ fn is_named(tx: &Connection, blob: &Blob) -> Result<bool, Fault> {
         Blob::File(file) => tx
             .prepare_cached("SELECT 1 FROM files WHERE blob = ?1 LIMIT 1")?
             .exists([file.to_string()])?,
-        Blob::Checkpoint { session, key } => tx
+        Blob::Session { session, key } => tx
             .prepare_cached(
                 "SELECT 1 FROM sessions WHERE id = ?1 AND deleted = 0 AND archived IS NULL \
                  AND json_extract(state, '$.checkpoint.blob') = ?2",

@@ -1,48 +1,25 @@
-//! A database that is only looked at: no lock, no migration, no write.
+//! A database file that is only looked at.
 
-mod audit;
 mod projected;
+mod rows;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
+use bytes::Bytes;
 use outlast_blobs::Blobs;
 use outlast_protocol::id::SessionId;
-use rusqlite::{Connection, OptionalExtension as _, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tokio::runtime::Handle;
 
 use super::{FILE, connect, fault::Fault, load::Loader};
 use crate::{
-    End, ReadError,
+    Audit, End, OfflineError, Onlooker, ReadError, Show,
     bodies::Bodies,
-    stored::{natural, session_id},
+    onlooker::{Projected, Seen, Tables, along},
+    stored::{integer, natural, session_id},
 };
 
-/// Why a database cannot be looked at.
-#[derive(Debug, thiserror::Error)]
-pub enum OfflineError {
-    /// There is none.
-    #[error("there is no database `{}`", .0.display())]
-    Missing(PathBuf),
-    /// Its tables are those of another version.
-    #[error("the database has schema {found}, and this version reads {known}")]
-    Schema {
-        /// What the database has.
-        found: i64,
-        /// What this version reads.
-        known: usize,
-    },
-    /// It cannot be opened or read.
-    #[error("the database cannot be read: {0}")]
-    Sql(#[from] rusqlite::Error),
-}
-
 /// The logs of a data directory, beside a server that may be running.
-///
-/// Every method blocks, so it belongs on a thread that may; what it holds open between calls keeps no
-/// server from anything.
 #[derive(Debug)]
 pub struct Offline {
     connection: Connection,
@@ -62,8 +39,8 @@ impl Offline {
         }
         let connection = connect::onlooker(&path)?;
         let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        let known = connect::SCHEMA;
-        if i64::try_from(known) != Ok(found) {
+        let (found, known) = (usize::try_from(found).unwrap_or(0), connect::SCHEMA);
+        if found != known {
             return Err(OfflineError::Schema { found, known });
         }
         let bodies = Bodies::new(blobs);
@@ -72,13 +49,16 @@ impl Offline {
             loader: Loader { bodies, handle },
         })
     }
+}
 
-    /// Returns the sessions, in the order they came, deleted ones that are not purged yet too.
-    ///
-    /// # Errors
-    ///
-    /// If the database cannot be read.
-    pub fn sessions(&self) -> Result<Vec<SessionId>, ReadError> {
+impl From<rusqlite::Error> for OfflineError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+}
+
+impl Onlooker for Offline {
+    fn sessions(&self) -> Result<Vec<SessionId>, ReadError> {
         let mut statement = self
             .connection
             .prepare_cached("SELECT id FROM sessions ORDER BY no")?;
@@ -86,12 +66,7 @@ impl Offline {
         ids.map(|id| Ok(session_id(&id?)?)).collect()
     }
 
-    /// Returns where a session ends by its head; `None` if it is not there, or deleted.
-    ///
-    /// # Errors
-    ///
-    /// If the database cannot be read.
-    pub fn end(&self, session: SessionId) -> Result<Option<End>, ReadError> {
+    fn end(&self, session: SessionId) -> Result<Option<End>, ReadError> {
         let read = |row: &Row<'_>| {
             Ok(End {
                 tail: natural(row.get(0)?),
@@ -104,5 +79,42 @@ impl Offline {
             .query_row([session.to_string()], read)
             .optional();
         found.map_err(|error| Fault::from(error).into())
+    }
+
+    fn along(
+        &self,
+        session: SessionId,
+        noted: &[End],
+        show: &mut Show<'_>,
+    ) -> Result<Audit, ReadError> {
+        along(self, session, noted, show)
+    }
+}
+
+impl Tables for Offline {
+    fn projected(&self, session: SessionId) -> Result<Option<Projected>, ReadError> {
+        projected::read(&self.connection, session)
+    }
+
+    fn page(&self, kept: &Projected, after: u64) -> Result<Vec<Seen>, ReadError> {
+        rows::page(&self.connection, kept, after)
+    }
+
+    fn kind(&self, no: i64, position: u64) -> Result<Option<String>, ReadError> {
+        let found = self
+            .connection
+            .prepare_cached("SELECT kind FROM records WHERE session_no = ?1 AND position = ?2")?
+            .query_row(params![no, integer(position)], |row| row.get(0))
+            .optional()?;
+        Ok(found)
+    }
+
+    fn body(&self, session: SessionId, digest: &[u8; 32]) -> Result<Option<Bytes>, ReadError> {
+        let Loader { bodies, handle } = &self.loader;
+        match handle.block_on(bodies.bytes(session, digest)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(outlast_blobs::Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(Fault::from(error).into()),
+        }
     }
 }

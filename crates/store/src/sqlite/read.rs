@@ -82,6 +82,13 @@ const OF_EVENT: &str = concat!(
     " FROM records WHERE session_no = ?1 AND event = ?2 ORDER BY public DESC LIMIT 1"
 );
 
+/// All records of an event.
+const ALL_OF_EVENT: &str = concat!(
+    "SELECT ",
+    record_columns!(),
+    " FROM records WHERE session_no = ?1 AND event = ?2"
+);
+
 /// Returns the statement for a direction.
 fn towards([forwards, backwards]: [&'static str; 2], order: Order) -> &'static str {
     match order {
@@ -154,6 +161,22 @@ fn of_kind(connection: &Connection, no: i64, kind: Kind, slice: &Slice) -> Resul
     Ok(found.collect::<Result<_, _>>()?)
 }
 
+/// Returns all records of an event.
+pub(super) fn of_event(
+    connection: &Connection,
+    session: SessionId,
+    event: EventId,
+) -> Result<Vec<Stored>, ReadError> {
+    let (no, _) = tail(connection, session)?;
+    let mut statement = connection.prepare_cached(ALL_OF_EVENT)?;
+    let mut rows = statement.query(params![no, event.to_string()])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(stored(row)?);
+    }
+    Ok(found)
+}
+
 /// Finds the record of an event: its place, else its arrival.
 pub(super) fn find(
     connection: &Connection,
@@ -216,6 +239,7 @@ mod tests {
             (along_back, "(session_no=? AND position<?)"),
             (AT, "(session_no=? AND position=?)"),
             (OF_EVENT, "records_event (session_no=? AND event=?)"),
+            (ALL_OF_EVENT, "records_event (session_no=? AND event=?)"),
         ];
         for (statement, index) in cases {
             let plan = connect::plan(&connection, statement);

@@ -1,7 +1,7 @@
 //! A few connections that only read.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -29,6 +29,11 @@ impl Readers {
             free: Mutex::default(),
             permits: Arc::new(Semaphore::new(READERS)),
         }
+    }
+
+    /// Returns where the database is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Runs `work` inside one read transaction, which ends with it.

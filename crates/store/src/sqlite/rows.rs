@@ -32,7 +32,7 @@ pub(super) fn stored(row: &Row<'_>) -> Result<Stored, Fault> {
         digest: row.get(7)?,
         hash: row.get(8)?,
         salt,
-        body: body(row.get(11)?)?,
+        body: body(row.get(11)?, salt.as_ref())?,
     };
     Ok(Stored {
         record,

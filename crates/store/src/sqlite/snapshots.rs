@@ -22,7 +22,9 @@ pub(super) fn save(transaction: &Connection, snapshot: &Snapshot) -> Written<()>
     transaction
         .prepare_cached(
             "INSERT INTO snapshots (session_no, thread, name, position, body) \
-             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE \
+             SELECT ?1, ?2, ?3, ?4, ?5 WHERE NOT EXISTS (SELECT 1 FROM records r \
+             WHERE r.session_no = ?1 AND r.position > ?4 AND r.kind = 'x.erased') \
+             ON CONFLICT DO UPDATE \
              SET position = excluded.position, body = excluded.body \
              WHERE excluded.position >= position",
         )?

@@ -6,14 +6,14 @@ use outlast_blobs::Folder;
 use outlast_protocol::id::{IncarnationId, SessionId};
 use outlast_session::{Fact, Proposal, body::HandWanted};
 use outlast_store::{
-    Audit, End, Found, INLINE,
+    Audit, End, Found, INLINE, OfflineError, Onlooker as _,
     conformance::fixture::{World, note},
-    sqlite::{Offline, OfflineError},
+    sqlite::Offline,
 };
 use rusqlite::Connection;
 use tokio::runtime::Handle;
 
-use crate::kit::Kit;
+use crate::{erased, kit::Kit};
 
 /// A data directory that no server has, with one session of many records.
 struct Case {
@@ -24,10 +24,30 @@ struct Case {
 
 impl Case {
     async fn new() -> Self {
+        Self::of(async |world| eventful(world).await).await
+    }
+
+    /// One in which something was said.
+    async fn said() -> Self {
+        Self::of(async |world| erased::said(world).await).await
+    }
+
+    /// The same, and some of it was erased.
+    async fn erased() -> Self {
+        let erase = async |world: &World| {
+            let session = erased::said(world).await;
+            let (wish, _) = erased::wish(world, session).await;
+            world.propose(session, wish).await.unwrap();
+            session
+        };
+        Self::of(erase).await
+    }
+
+    async fn of(live: impl AsyncFn(&World) -> SessionId) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let kit = Kit::open(dir.path(), 1).await.unwrap();
         let world = kit.world().await;
-        let session = eventful(&world).await;
+        let session = live(&world).await;
         kit.store.close().await;
         let end = look(dir.path(), move |offline| {
             offline.end(session).unwrap().unwrap()
@@ -77,7 +97,7 @@ async fn look<T: Send + 'static>(
 }
 
 /// A session with messages, large bodies, a lease, calls and a hand.
-async fn eventful(world: &World) -> SessionId {
+pub(crate) async fn eventful(world: &World) -> SessionId {
     let mut brain = world.running().await;
     let (session, epoch) = (brain.session, brain.epoch);
     world.send(session, "a second message").await;
@@ -142,7 +162,8 @@ async fn every_change_of_a_record_is_found_where_it_is() {
         ("UPDATE records SET body = '{\"note\"'", "body"),
         ("UPDATE records SET body = CAST(x'ff00' AS TEXT)", "body"),
         ("UPDATE records SET salt = zeroblob(16)", "body"),
-        ("UPDATE records SET salt = NULL", "body"),
+        // What has no salt is what is left of an erased body; this is not.
+        ("UPDATE records SET salt = NULL", "untold"),
         ("UPDATE records SET body = NULL", "lost"),
         ("UPDATE records SET at = at + 1", "header"),
         ("UPDATE records SET thread = 1", "header"),
@@ -179,13 +200,60 @@ async fn every_change_of_a_record_is_found_where_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_that_was_erased_is_no_damage() {
-    let case = Case::new().await;
-    case.damage("UPDATE records SET body = NULL, salt = NULL WHERE position IN (9, 12)");
-    let audit = case.audit(&[case.end]).await;
-    assert_eq!(audit.found, Found::Whole);
-    assert_eq!((audit.erased, audit.erased_at), (2, vec![9, 12]));
-    assert_eq!(audit.end, case.end);
+async fn a_body_that_was_erased_is_no_damage_if_the_log_tells_of_it() {
+    let whole = Case::erased().await;
+    let audit = whole.audit(&[whole.end]).await;
+    assert_eq!((&audit.found, audit.compared), (&Found::Whole, true));
+    // Nine messages, each with its arrival.
+    assert_eq!((audit.erased, audit.erased_at.len()), (18, 18));
+    let first = audit.erased_at[0];
+    let hole = format!("WHERE position = {first}");
+    let cases = [
+        (
+            format!("UPDATE records SET body = replace(body, 'erased', 'e') {hole}"),
+            "remains",
+            first,
+        ),
+        (
+            format!("UPDATE records SET salt = zeroblob(16) {hole}"),
+            "body",
+            first,
+        ),
+        (
+            "UPDATE records SET body = NULL, salt = NULL WHERE kind = 'x.noted' AND position % 2"
+                .to_owned(),
+            "untold",
+            0,
+        ),
+        (
+            "DELETE FROM records WHERE kind = 'x.erased'".to_owned(),
+            "cut",
+            audit.end.tail,
+        ),
+    ];
+    for (statement, word, at) in cases {
+        let case = whole.copy();
+        case.damage(&statement);
+        let (found, position) = case.broken(&[]).await;
+        assert_eq!(found, word, "{statement}");
+        assert!(at == 0 || at == position, "{statement}: {position}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_stands_where_it_was_erased_is_found() {
+    let (before, after) = (Case::said().await, Case::erased().await);
+    // The same draws, so the same log up to what was erased.
+    let (session, from) = (before.session, before.dir.path().join("outlast.db"));
+    assert_eq!(session, after.session);
+    after.damage(&format!(
+        "ATTACH '{}' AS old; UPDATE records SET \
+         body = (SELECT body FROM old.records o WHERE o.position = records.position), \
+         salt = (SELECT salt FROM old.records o WHERE o.position = records.position) \
+         WHERE position = 2;",
+        from.display()
+    ));
+    assert_eq!(after.broken(&[]).await, ("restored", 2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,6 +10,7 @@ mod audit;
 mod bodies;
 mod contract;
 mod crash;
+mod erased;
 mod failures;
 mod full;
 mod kit;

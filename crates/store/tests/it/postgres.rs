@@ -1,5 +1,6 @@
 //! The store on Postgres: the contract, several nodes, a database that dies.
 
+mod audit;
 mod contract;
 mod kit;
 mod nodes;

@@ -7,7 +7,8 @@ use outlast_protocol::{
     id::{ProcessId, SessionId},
 };
 use outlast_session::{
-    Answer, Context, Decision, Draft, DraftBody, Proposal, Record, Refusal, State, admit,
+    Answer, Body, Context, Decision, Draft, DraftBody, Erase, Proposal, Record, Refusal, State,
+    admit,
     body::{Config, Mounted},
 };
 use outlast_store::{
@@ -101,6 +102,9 @@ impl Inner {
             }
             Proposal::Send(_)
             | Proposal::Unmount { .. }
+            | Proposal::SetDeadlines { .. }
+            | Proposal::Expire
+            | Proposal::Erase(_)
             | Proposal::Archive(_)
             | Proposal::Delete(_)
             | Proposal::Claim { .. }
@@ -179,6 +183,9 @@ impl Inner {
             snapshots: std::collections::HashMap::new(),
         });
         log.records.extend(records.iter().cloned());
+        if let Proposal::Erase(wish) = &append.proposal {
+            log.erase(wish);
+        }
         log.advance(&state);
         self.receive(append, &state, first);
         Outcome {
@@ -207,6 +214,18 @@ impl Inner {
 }
 
 impl Session {
+    /// Takes bodies away that a record says are erased, and what was made of them.
+    fn erase(&mut self, wish: &Erase) {
+        for erasure in &wish.erasures {
+            let mut records = self.records.iter_mut();
+            if let Some(record) = records.find(|record| record.position == erasure.position) {
+                record.body = Body::Erased(erasure.remains.clone());
+                record.salt = None;
+            }
+        }
+        self.snapshots.clear();
+    }
+
     /// Moves the head and tells those who watch it.
     pub(super) fn advance(&mut self, state: &Arc<State>) {
         self.state = state.clone();

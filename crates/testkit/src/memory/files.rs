@@ -194,7 +194,7 @@ impl Inner {
     fn drop_blob(&mut self, blob: Blob) {
         let named = match &blob {
             Blob::File(id) => self.files.values().any(|file| file.blob == Some(*id)),
-            Blob::Checkpoint { session, .. } => {
+            Blob::Session { session, .. } => {
                 let log = self.logs.get(session);
                 log.and_then(|log| Blob::needed_by(&log.state)).as_ref() == Some(&blob)
             }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, collections::HashMap, io, sync::Arc};
 
 use async_trait::async_trait;
+use outlast_protocol::id::SessionId;
 use outlast_session::State;
 use outlast_store::{Intake, IntakeError, Source, check};
 use tokio::sync::watch;
@@ -11,6 +12,10 @@ use super::{Memory, Session};
 
 #[async_trait]
 impl Intake for Memory {
+    async fn is_here(&self, session: SessionId) -> Result<bool, IntakeError> {
+        Ok(self.lock().logs.contains_key(&session))
+    }
+
     async fn take_in(&self, log: Arc<dyn Source>) -> Result<Arc<State>, IntakeError> {
         let session = log.session();
         let mut inner = self.lock();

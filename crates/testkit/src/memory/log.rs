@@ -7,7 +7,7 @@ use outlast_protocol::{
     Micros,
     id::{EventId, IncarnationId, SessionId},
 };
-use outlast_session::{Record, State, Status};
+use outlast_session::{Kind, Record, State, Status};
 use outlast_store::{
     Append, Listing, Log, Order, Pending, ReadError, Ready, SessionQuery, Slice, Snapshot,
 };
@@ -40,6 +40,18 @@ impl Log for Memory {
             best.cloned()
                 .ok_or_else(|| ReadError::NotFound(event.to_string()))
         })
+    }
+
+    async fn of_event(&self, session: SessionId, event: EventId) -> Result<Vec<Record>, ReadError> {
+        self.with(session, |log| {
+            let records = log.records.iter();
+            let own = records.filter(|record| record.event == Some(event));
+            Ok(own.cloned().collect())
+        })
+    }
+
+    async fn scrub(&self) -> Result<(), ReadError> {
+        Ok(())
     }
 
     async fn position_at(&self, session: SessionId, at: Micros) -> Result<u64, ReadError> {
@@ -91,6 +103,26 @@ impl Log for Memory {
         Ok(moments.filter(|at| *at > now).min())
     }
 
+    async fn overdue(&self, now: Micros, limit: usize) -> Result<Vec<SessionId>, ReadError> {
+        let inner = self.lock();
+        let next = |log: &Session| {
+            log.state
+                .next_deadline()
+                .map(|next| (next.at, log.state.id))
+        };
+        let mut due: Vec<_> = inner.logs.values().filter_map(next).collect();
+        due.retain(|(at, _)| *at <= now);
+        due.sort_unstable();
+        Ok(due.into_iter().map(|(_, id)| id).take(limit).collect())
+    }
+
+    async fn next_deadline(&self, now: Micros) -> Result<Option<Micros>, ReadError> {
+        let inner = self.lock();
+        let moments = inner.logs.values();
+        let moments = moments.filter_map(|log| Some(log.state.next_deadline()?.at));
+        Ok(moments.filter(|at| *at > now).min())
+    }
+
     async fn unfinished(&self, limit: usize) -> Result<Vec<SessionId>, ReadError> {
         let inner = self.lock();
         let live = inner.logs.values().filter(|log| !log.state.deleted);
@@ -121,7 +153,9 @@ impl Log for Memory {
         let log = log.ok_or_else(|| ReadError::NotFound(snapshot.session.to_string()))?;
         let key = (snapshot.thread, snapshot.name.clone());
         let known = log.snapshots.get(&key).map_or(0, |known| known.position);
-        if snapshot.position >= known {
+        let erased =
+            |record: &Record| record.kind == Kind::Erased && record.position > snapshot.position;
+        if snapshot.position >= known && !log.records.iter().any(erased) {
             log.snapshots.insert(key, snapshot);
         }
         Ok(())

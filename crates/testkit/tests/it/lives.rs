@@ -248,6 +248,7 @@ impl World {
                 checkpoints: self.schedule,
                 hand_age: None,
                 hand_life: self.hand_life,
+                deadlines: Default::default(),
                 hour_price: 0,
                 file_bytes: 1 << 20,
                 beats,

@@ -2,6 +2,7 @@
 
 use outlast_protocol::{
     Micros,
+    deadlines::{Deadline, NextDeadline},
     diagnosis::{
         CallDiagnosis, CallStands, HandDiagnosis, Part, ServerDiagnosis, SessionDiagnosis,
         ThreadDiagnosis, Trouble, Unfinished,
@@ -25,6 +26,7 @@ pub(super) fn session(found: &SessionDiagnosis) -> String {
         lines.push(self::thread(found.at, thread));
         lines.extend(thread.calls.iter().map(call));
     }
+    lines.extend(found.next_deadline.map(|next| deadline(found.at, next)));
     lines.extend(found.hand.iter().map(|hand| self::hand(found.at, hand)));
     lines.extend(found.troubles.iter().map(|one| trouble(found.at, one)));
     if found.troubles.is_empty() {
@@ -48,6 +50,16 @@ fn thread(now: Micros, thread: &ThreadDiagnosis) -> String {
         thread.retries,
         thread.queued + thread.interrupts,
     )
+}
+
+fn deadline(now: Micros, next: NextDeadline) -> String {
+    let words = match next.deadline {
+        Deadline::Total => "the session is terminated",
+        Deadline::Answer => "the calls that wait for an answer are denied",
+        Deadline::Idle => "the session is archived",
+    };
+    let word = next.deadline.word();
+    format!("deadline  {word}: {words} in {}", ago(next.at, now))
 }
 
 fn call(call: &CallDiagnosis) -> String {

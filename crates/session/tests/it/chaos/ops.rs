@@ -68,6 +68,8 @@ pub(crate) enum Op {
     Wait(u64),
     Update(bool),
     Checkpoint(u64, i64),
+    Deadlines(u32, u32, u32),
+    Expire,
     Archive,
     Delete,
 }
@@ -136,6 +138,9 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         30 => (0..3_u64).prop_map(Op::Wait),
         15 => any::<bool>().prop_map(Op::Update),
         20 => (1..3_u64, 0..50_i64).prop_map(|(hand, at)| Op::Checkpoint(hand, at)),
+        6 => (0..40_u32, 0..20_u32, 20..200_u32)
+            .prop_map(|(idle, answer, total)| Op::Deadlines(idle, answer, total)),
+        60 => Just(Op::Expire),
         2 => Just(Op::Brain(0, Place::Next, Say::Terminal)),
         4 => Just(Op::Archive),
         4 => Just(Op::Delete),

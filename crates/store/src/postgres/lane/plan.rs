@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use outlast_protocol::id::{EventId, FileId, SessionId};
-use outlast_session::{Answer, Decision, DraftBody, Json, Record, Refusal, State};
+use outlast_session::{
+    Answer, Decision, DraftBody, Erasure, Json, Proposal, Record, Refusal, State,
+};
 
 use super::found::{Found, Wanted};
 use crate::{
@@ -56,6 +58,8 @@ pub(super) struct Write {
     pub(super) objects: Vec<(&'static str, String, i64)>,
     /// Files that have to be there.
     pub(super) sources: Vec<String>,
+    /// Bodies that are taken away by it.
+    pub(super) erasures: Vec<Erasure>,
 }
 
 impl Write {
@@ -268,6 +272,7 @@ struct Build<'a> {
     claimants: Vec<String>,
     objects: Vec<(&'static str, String, i64)>,
     sources: Vec<String>,
+    erasures: Vec<Erasure>,
     late: Vec<Late>,
 }
 
@@ -286,6 +291,7 @@ impl<'a> Build<'a> {
             claimants: Vec::new(),
             objects: Vec::new(),
             sources: Vec::new(),
+            erasures: Vec::new(),
             late: Vec::new(),
         }
     }
@@ -320,6 +326,9 @@ impl<'a> Build<'a> {
         }
         self.receive(&job.append, &state, first);
         self.claimants.extend(claimant.map(|id| id.to_string()));
+        if let Proposal::Erase(wish) = &job.append.proposal {
+            self.erasures.extend(wish.erasures.iter().cloned());
+        }
         for object in step.objects {
             if !self.objects.contains(&object) {
                 self.objects.push(object);
@@ -440,6 +449,7 @@ impl<'a> Build<'a> {
             claimants: self.claimants,
             objects: self.objects,
             sources: self.sources,
+            erasures: self.erasures,
             state,
         };
         (Some(write), self.late)

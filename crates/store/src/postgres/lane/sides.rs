@@ -2,13 +2,14 @@
 //! statements finds the head that its append made, or does nothing.
 
 use outlast_protocol::id::ResourceId;
-use outlast_session::{State, body::Mounted};
+use outlast_session::{Erasure, State, body::Mounted};
 
 use super::{super::sql::Sql, plan::Write};
 use crate::{
     Blob,
     postgres::receipts::ALONE,
     projection::{Facets, name, text},
+    stored::integer,
 };
 
 /// Where rows find the session of an append that was taken.
@@ -38,6 +39,7 @@ pub(super) fn sides(write: &Write) -> Result<Vec<Sql>, serde_json::Error> {
         mounts(&mut sides, write, before);
     }
     checkpoints(&mut sides, write, before);
+    erase(&mut sides, write);
     hands(&mut sides, write, before);
     Ok(sides)
 }
@@ -176,6 +178,38 @@ fn checkpoints(sides: &mut Vec<Sql>, write: &Write, before: Option<&State>) {
         sql.say(" ON CONFLICT (blob) DO UPDATE SET process = NULL");
         sides.push(sql);
     }
+}
+
+/// Takes bodies and salts out of their rows, loosens their blobs, and drops what was made of them.
+fn erase(sides: &mut Vec<Sql>, write: &Write) {
+    if write.erasures.is_empty() {
+        return;
+    }
+    let column = |erasure: &Erasure| integer(erasure.position);
+    let positions: Vec<i64> = write.erasures.iter().map(column).collect();
+    let mut sql = Sql::new(
+        "INSERT INTO loose_blobs (blob, process) SELECT DISTINCT \
+         'sessions/' || s.id || '/' || encode(r.digest, 'hex'), NULL FROM records r, sessions s \
+         WHERE r.session_no = s.no AND r.blob IS NOT NULL AND r.position = ANY(",
+    );
+    sql.bind(positions.clone(), "bigint[]").say(") AND ");
+    guard(&mut sql, write);
+    sql.say(" ON CONFLICT (blob) DO UPDATE SET process = NULL");
+    sides.push(sql);
+    let left = |erasure: &Erasure| erasure.remains.get().to_owned();
+    let left: Vec<String> = write.erasures.iter().map(left).collect();
+    let mut sql = Sql::new(
+        "UPDATE records r SET body = e.body, salt = NULL, blob = NULL FROM sessions s, unnest(",
+    );
+    sql.bind(positions, "bigint[]")
+        .and(left, "text[]")
+        .say(") AS e (position, body) WHERE r.session_no = s.no AND r.position = e.position AND ");
+    guard(&mut sql, write);
+    sides.push(sql);
+    let mut sql =
+        Sql::new("DELETE FROM snapshots n USING sessions s WHERE n.session_no = s.no AND ");
+    guard(&mut sql, write);
+    sides.push(sql);
 }
 
 /// Writes which hands a session names, where that changed.

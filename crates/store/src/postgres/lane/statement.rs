@@ -1,7 +1,7 @@
 //! The statement that an append is: the head moves if it is where it was expected, and what goes
 //! with it is written from that.
 
-use outlast_session::{Body, STATE_VERSION};
+use outlast_session::STATE_VERSION;
 
 use super::{super::sql::Sql, plan::Write};
 use crate::{
@@ -230,10 +230,6 @@ fn numbered(write: &Write) -> impl Iterator<Item = (i64, &crate::stored::Stored)
 
 fn records(sql: &mut Sql, writes: &[&Write], join: Join) {
     let all = || writes.iter().copied().flat_map(numbered);
-    let body = |stored: &crate::stored::Stored| match &stored.record.body {
-        Body::Json(json) if stored.blob.is_none() => Some(json.get().to_owned()),
-        Body::Json(_) | Body::Erased => None,
-    };
     let columns = "position, thread, at, public, origin, kind, version, event, digest, hash, salt, \
                    blob, body";
     let ints = |read: fn(&crate::stored::Stored) -> i64| -> Vec<i64> {
@@ -300,7 +296,7 @@ fn records(sql: &mut Sql, writes: &[&Write], join: Join) {
         )
         .and(
             all()
-                .map(|(_, stored)| body(stored))
+                .map(|(_, stored)| stored.inline().map(str::to_owned))
                 .collect::<Vec<Option<String>>>(),
             "text[]",
         );
@@ -311,6 +307,7 @@ fn records(sql: &mut Sql, writes: &[&Write], join: Join) {
 fn leases(sql: &mut Sql, writes: &[&Write], join: Join) {
     let (mut nos, mut threads, mut epochs, mut attempts) = (vec![], vec![], vec![], vec![]);
     let (mut holders, mut works, mut readies, mut sinces) = (vec![], vec![], vec![], vec![]);
+    let mut deadlines = vec![];
     for write in writes {
         for (thread, lease) in &write.leases {
             nos.push(number(write));
@@ -321,14 +318,15 @@ fn leases(sql: &mut Sql, writes: &[&Write], join: Join) {
             works.push(lease.work);
             readies.push(lease.ready_at.map(|at| at.0));
             sinces.push(write.state.at.0);
+            deadlines.push(lease.deadline.map(|at| at.0));
         }
     }
-    let columns = "thread, epoch, attempts, holder, work, ready_at, since";
+    let columns = "thread, epoch, attempts, holder, work, ready_at, since, deadline";
     sql.say(", leases AS (INSERT INTO threads (session_no, ")
         .say(columns)
         .say(
             ") SELECT head.no, l.thread, l.epoch, l.attempts, l.holder, l.work, l.ready_at, \
-             l.since FROM unnest(",
+             l.since, l.deadline FROM unnest(",
         )
         .bind(nos, "bigint[]")
         .and(threads, "bigint[]")
@@ -337,13 +335,14 @@ fn leases(sql: &mut Sql, writes: &[&Write], join: Join) {
         .and(holders, "text[]")
         .and(works, "boolean[]")
         .and(readies, "bigint[]")
-        .and(sinces, "bigint[]");
+        .and(sinces, "bigint[]")
+        .and(deadlines, "bigint[]");
     joined(sql, "l", columns, join);
     sql.say(
         " ON CONFLICT (session_no, thread) DO UPDATE SET epoch = excluded.epoch, \
          attempts = excluded.attempts, holder = excluded.holder, work = excluded.work, \
          since = CASE WHEN threads.ready_at IS NULL THEN excluded.since ELSE threads.since END, \
-         ready_at = excluded.ready_at)",
+         ready_at = excluded.ready_at, deadline = excluded.deadline)",
     );
 }
 

@@ -1,6 +1,9 @@
 //! The suite that every store has to pass.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use outlast_store::conformance;
 use outlast_testkit::postgres::Syncs;
@@ -25,6 +28,22 @@ async fn postgres_keeps_the_contract() {
             kit.cluster.tell(EMPTY).unwrap();
         }
         kit.subject("postgres", &format!("node-{number}")).await.1
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_takes_in_whole_logs() {
+    let kit = Kit::start(Syncs::None);
+    let next = AtomicU64::new(0);
+    conformance::run_intake(async || {
+        // Each has a database of its own: a log comes out of one and goes into others.
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let database = format!("intake_{number}");
+        let made = kit.cluster.tell(&format!("CREATE DATABASE {database}"));
+        made.unwrap();
+        let (store, subject) = kit.subject(&database, &database).await;
+        (subject, Arc::new(store))
     })
     .await;
 }

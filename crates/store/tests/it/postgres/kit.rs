@@ -62,7 +62,7 @@ impl Kit {
     }
 
     /// All nodes of a database have their large bodies in one place.
-    fn blobs(&self, database: &str) -> Arc<dyn Blobs> {
+    pub(crate) fn blobs(&self, database: &str) -> Arc<dyn Blobs> {
         let dir: &Path = self.root.path();
         Arc::new(Folder::open(dir.join(format!("blobs-{database}"))).unwrap())
     }
