@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use rustix::{process::geteuid, system::uname};
 
-use super::{Finding, State};
+use super::{Finding, State, Switches, barrier};
 use crate::disk;
 
 /// What was read of the host.
@@ -14,17 +14,7 @@ pub(super) struct Host {
     pub(super) kernel: String,
     pub(super) container: Option<String>,
     is_root: bool,
-}
-
-/// Says how a system call filter around this process is lifted, if there is one.
-pub(crate) fn filtered() -> Option<String> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    status.lines().any(|line| line == "Seccomp:\t2").then(|| {
-        "a system call filter around the server refuses them: in its unit set \
-         `RestrictNamespaces=no` and leave `@mount` and `@privileged` in `SystemCallFilter=`, in a \
-         container start it with `--security-opt seccomp=unconfined`"
-            .to_owned()
-    })
+    switches: Switches,
 }
 
 impl Host {
@@ -36,6 +26,7 @@ impl Host {
             kernel: uname().release().to_string_lossy().into_owned(),
             container: container(),
             is_root: uid.is_root(),
+            switches: Switches::of_host(),
         }
     }
 
@@ -50,14 +41,17 @@ impl Host {
 
     /// Returns the command that lets this user make user namespaces, if a switch forbids it.
     pub(super) fn users_mend(&self) -> Option<String> {
-        let mut commands: Vec<String> = switches(!self.is_root)
-            .into_iter()
-            .map(|switch| self.as_root(&switch))
-            .collect();
+        let switches = self.switches.commands(!self.is_root);
+        let mut commands: Vec<String> = switches.iter().map(|line| self.as_root(line)).collect();
         if commands.is_empty() {
-            commands.extend(self.container_mend().or_else(filtered));
+            commands.extend(self.container_mend().or_else(barrier::lifted));
         }
         (!commands.is_empty()).then(|| commands.join(" && "))
+    }
+
+    /// Describes the switches for user namespaces that there are.
+    pub(super) fn switches_seen(&self) -> String {
+        self.switches.seen()
     }
 
     /// Returns how a container is started that may have sandboxes inside.
@@ -126,7 +120,7 @@ impl Host {
     /// Tells whether programs in memory files may be executed.
     pub(super) fn programs_in_memory(&self) -> Finding {
         const PART: &str = "memory files";
-        match sysctl("vm.memfd_noexec").as_deref() {
+        match self.switches.read("vm.memfd_noexec").as_deref() {
             Some("2") => {
                 let found = "vm.memfd_noexec is 2: the sandbox's own programs cannot be executed";
                 Finding::new(PART, State::Missing, found)
@@ -149,56 +143,8 @@ impl Host {
     }
 }
 
-/// Returns the commands for switches that keep user namespaces from being made or used.
-///
-/// `ordinary` tells whether switches for ordinary users count.
-pub(crate) fn switches(ordinary: bool) -> Vec<String> {
-    let mut commands = Vec::new();
-    let mut add = |is_off: bool, command: &str| {
-        if is_off {
-            commands.push(format!("sysctl -w {command}"));
-        }
-    };
-    let is = |name: &str, value: &str| sysctl(name).as_deref() == Some(value);
-    add(
-        is("user.max_user_namespaces", "0"),
-        "user.max_user_namespaces=15000",
-    );
-    if ordinary {
-        add(
-            is("kernel.unprivileged_userns_clone", "0"),
-            "kernel.unprivileged_userns_clone=1",
-        );
-        add(
-            is("kernel.apparmor_restrict_unprivileged_userns", "1"),
-            "kernel.apparmor_restrict_unprivileged_userns=0",
-        );
-    }
-    commands
-}
-
-/// Describes the switches that there are.
-pub(super) fn switches_seen() -> String {
-    let names = [
-        "user.max_user_namespaces",
-        "kernel.unprivileged_userns_clone",
-        "kernel.apparmor_restrict_unprivileged_userns",
-    ];
-    let seen = names.iter().filter_map(|name| {
-        let value = sysctl(name)?;
-        Some(format!("{name}={value}"))
-    });
-    seen.collect::<Vec<_>>().join(", ")
-}
-
-/// Reads a switch of the kernel; `None` where it does not exist.
-fn sysctl(name: &str) -> Option<String> {
-    let path = Path::new("/proc/sys").join(name.replace('.', "/"));
-    Some(fs::read_to_string(path).ok()?.trim().to_owned())
-}
-
 /// Finds out what kind of container this is, by the marks that engines leave.
-fn container() -> Option<String> {
+pub(super) fn container() -> Option<String> {
     let marks = [
         ("/.dockerenv", "docker"),
         ("/run/.containerenv", "podman"),

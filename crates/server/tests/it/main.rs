@@ -10,6 +10,7 @@
 
 mod commands;
 mod config;
+mod denied;
 mod disk;
 mod doctor;
 mod edges;
