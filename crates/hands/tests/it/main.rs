@@ -17,6 +17,7 @@ mod disks;
 mod drivers;
 mod escapes;
 mod files;
+mod groups;
 mod hosted;
 mod hostile;
 mod images;

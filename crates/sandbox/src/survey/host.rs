@@ -5,7 +5,10 @@ use std::{fs, path::Path};
 use rustix::{process::geteuid, system::uname};
 
 use super::{Finding, State, Switches, barrier};
-use crate::disk;
+use crate::{cgroup, disk};
+
+/// What to do once a shell has control groups.
+const FROM_THERE: &str = " and start the server from that shell";
 
 /// What was read of the host.
 #[derive(Debug)]
@@ -75,23 +78,21 @@ impl Host {
             let user = if self.is_root { "" } else { "--user " };
             format!("systemd-run {user}--scope -p Delegate=yes outlast serve")
         } else if is_second {
-            let own = "/sys/fs/cgroup/outlast-user";
+            let (own, leaf) = ("/sys/fs/cgroup/outlast-user", cgroup::LEAF);
             let make = format!(
                 "sh -c 'echo \"+memory +pids +cpu\" > /sys/fs/cgroup/cgroup.subtree_control; \
-                 mkdir -p {own} && chown -R {} {own} && echo '$$' > {own}/cgroup.procs'",
+                 mkdir -p {own}/{leaf} && chown -R {} {own} && echo '$$' > \
+                 {own}/{leaf}/cgroup.procs'",
                 geteuid().as_raw()
             );
-            self.as_root(&make)
+            self.as_root(&make) + FROM_THERE
         } else if Path::new("/sys/fs/cgroup/memory").is_dir() {
             let make = format!(
                 "sh -c 'for c in memory pids cpu; do d=/sys/fs/cgroup/$c/outlast-user; mkdir -p $d \
                  && chown -R {} $d && echo '$$' > $d/cgroup.procs; done'",
                 geteuid().as_raw()
             );
-            format!(
-                "{} and start the server from that shell",
-                self.as_root(&make)
-            )
+            self.as_root(&make) + FROM_THERE
         } else {
             self.as_root("mount -t cgroup2 none /sys/fs/cgroup")
         };
