@@ -15,6 +15,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Mirrors {
+    /// A repository of Debian packages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apt: Option<PathBuf>,
+    /// Crates, unpacked or as a registry in files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cargo: Option<PathBuf>,
     /// Gems.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gem: Option<PathBuf>,
@@ -30,10 +36,11 @@ pub struct Mirrors {
 }
 
 impl Mirrors {
-    /// Returns the folder of one manager; managers without a key have none.
+    /// Returns the folder of one manager.
     pub fn of(&self, manager: Manager) -> Option<&Path> {
         let folder = match manager {
-            Manager::Apt | Manager::Cargo => &None,
+            Manager::Apt => &self.apt,
+            Manager::Cargo => &self.cargo,
             Manager::Gem => &self.gem,
             Manager::Go => &self.go,
             Manager::Npm => &self.npm,
@@ -42,15 +49,17 @@ impl Mirrors {
         folder.as_deref()
     }
 
-    /// Says why this manager's packages cannot be had and which line of the configuration mends it;
-    /// `None` if its mirror is there. Looks at the disk.
-    pub fn lacks(&self, manager: Manager) -> Option<String> {
+    /// Says why this manager's packages cannot be had over an image, or over the machine's own programs,
+    /// and what mends it; `None` if its mirror is there. Looks at the disk.
+    pub fn lacks(&self, manager: Manager, image: Option<&str>) -> Option<String> {
         let name = manager.as_str();
-        if !is_supported(manager) {
-            return Some(format!(
-                "{name} packages are not installed by this version; leave the list empty, or choose \
-                 an image that has them by the environment's metadata `outlast.image`"
-            ));
+        if manager == Manager::Apt && image.is_none() {
+            // The machine's own programs are shown, and belong to the machine.
+            return Some(
+                "apt packages are installed over an image alone; choose one that has apt by the \
+                 environment's metadata `outlast.image`"
+                    .to_owned(),
+            );
         }
         match self.of(manager) {
             None => Some(format!(
@@ -64,16 +73,6 @@ impl Mirrors {
             )),
             Some(_) => None,
         }
-    }
-}
-
-/// Tells whether this version installs packages of a manager.
-///
-/// Debian's need a root file system that can be written to, Rust's a compiler and a linker in it.
-pub const fn is_supported(manager: Manager) -> bool {
-    match manager {
-        Manager::Apt | Manager::Cargo => false,
-        Manager::Gem | Manager::Go | Manager::Npm | Manager::Pip => true,
     }
 }
 
@@ -100,15 +99,17 @@ mod tests {
             npm: Some("/nowhere/npm".into()),
             ..Mirrors::default()
         };
-        assert_eq!(mirrors.lacks(Manager::Pip), None);
-        let unset = mirrors.lacks(Manager::Gem).unwrap();
+        assert_eq!(mirrors.lacks(Manager::Pip, None), None);
+        let unset = mirrors.lacks(Manager::Gem, Some("x")).unwrap();
         assert!(
             unset.contains("`gem = \"/path/of/a/folder\"` to `[hands.packages]`"),
             "{unset}"
         );
-        let never = mirrors.lacks(Manager::Cargo).unwrap();
-        assert!(never.contains("not installed by this version"), "{never}");
-        let gone = mirrors.lacks(Manager::Npm).unwrap();
+        let never = mirrors.lacks(Manager::Apt, None).unwrap();
+        assert!(never.contains("over an image alone"), "{never}");
+        let unset = mirrors.lacks(Manager::Apt, Some("x")).unwrap();
+        assert!(unset.contains("`apt = \""), "{unset}");
+        let gone = mirrors.lacks(Manager::Npm, None).unwrap();
         assert!(
             gone.contains("`npm = \"/nowhere/npm\"` of `[hands.packages]`"),
             "{gone}"

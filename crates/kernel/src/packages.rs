@@ -5,7 +5,7 @@ use outlast_protocol::{
     environment::{Config, Environment},
 };
 
-use crate::Kernel;
+use crate::{Kernel, hand::IMAGE};
 
 impl Kernel {
     /// Refuses an environment that names packages which no hand of this server could have.
@@ -15,8 +15,9 @@ impl Kernel {
     /// A bad request that names the line of the configuration to add or mend, or what else helps.
     pub fn check_packages(&self, environment: &Environment) -> Result<(), Problem> {
         let Config::Cloud { packages, .. } = &environment.config;
+        let image = environment.metadata.get(IMAGE).map(String::as_str);
         for manager in packages.managers() {
-            if let Some(lack) = self.options().mirrors.lacks(manager) {
+            if let Some(lack) = self.options().mirrors.lacks(manager, image) {
                 let words = format!("config.packages.{}: {lack}", manager.as_str());
                 return Err(Problem::new(ErrorCode::NotSupported, words));
             }

@@ -121,6 +121,12 @@ impl Confined {
         ended
     }
 
+    /// Removes its control groups, once it was waited for: the last handle may be held for long. It
+    /// reads as under no pressure from then on.
+    pub fn clear(&self) {
+        self.group.remove();
+    }
+
     /// Returns the writable layer; `None` once it was waited for.
     pub fn layer(&self) -> Option<Layer> {
         let layer = self.layer.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::mend::Mender;
+
 /// A step on the way to a confined process failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {source}{}", hint(.mend.as_deref()))]
@@ -24,7 +26,7 @@ impl StartError {
     /// Names the step that failed.
     pub(crate) fn new(step: impl Into<String>, source: io::Error) -> Self {
         let step = step.into();
-        let mend = mend(&step, &source);
+        let mend = Mender::of_host().mend(&step, &source);
         Self { step, source, mend }
     }
 
@@ -39,62 +41,10 @@ pub(crate) mod step {
     pub(crate) const USER_NAMESPACE: &str = "make a user namespace";
     pub(crate) const NAMESPACES: &str = "make the other namespaces";
     pub(crate) const OVERLAY: &str = "mount the overlay";
+    pub(crate) const WRITE: &str = "write to the overlay";
     pub(crate) const DISK: &str = "mount a disk of its own";
     pub(crate) const PROC: &str = "mount a new /proc";
     pub(crate) const READ_ONLY: &str = "make host folders read-only";
     pub(crate) const EXECUTE: &str = "execute the program";
     pub(crate) const HELPER: &str = "start the confinement helper";
-}
-
-/// Tells whether an ordinary user's namespaces are worth nothing here.
-fn is_tamed() -> bool {
-    let switch = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
-    !rustix::process::geteuid().is_root()
-        && std::fs::read_to_string(switch).is_ok_and(|value| value.trim() == "1")
-}
-
-/// Says how user namespaces are switched on.
-fn users() -> String {
-    let ordinary = !rustix::process::geteuid().is_root();
-    let commands = crate::survey::switches(ordinary);
-    if commands.is_empty() {
-        if let Some(filtered) = crate::survey::filtered() {
-            return filtered;
-        }
-        return "user namespaces are refused to this user; `outlast check` says more".to_owned();
-    }
-    let commands = commands.join(" && ");
-    format!("user namespaces are off for this user: as root, `{commands}`")
-}
-
-/// Says what would help, where the step and the error have one usual cause.
-fn mend(step: &str, source: &io::Error) -> Option<String> {
-    let refused = matches!(
-        source.raw_os_error(),
-        Some(libc::EPERM | libc::EACCES | libc::ENOSPC | libc::EUSERS)
-    );
-    let advice = match step {
-        step::USER_NAMESPACE if refused => return Some(users()),
-        step::NAMESPACES if refused => {
-            "the host refuses new namespaces; in a container, start it with \
-             `--security-opt seccomp=unconfined` or give it CAP_SYS_ADMIN"
-        }
-        // AppArmor lets an ordinary user make a user namespace and denies everything in it.
-        _ if refused && is_tamed() => return Some(users()),
-        step::PROC if refused => {
-            "/proc of this host is partly hidden, as in a container; start it with \
-             `--security-opt systempaths=unconfined`"
-        }
-        step::OVERLAY => {
-            "put the data directory on ext4, xfs, btrfs or a tmpfs of Linux 6.6 or later"
-        }
-        step::READ_ONLY if source.raw_os_error() == Some(libc::ENOSYS) => {
-            "Linux 5.12 or later is needed"
-        }
-        step::EXECUTE | step::HELPER if refused => {
-            "the host may forbid programs in memory files: set vm.memfd_noexec below 2"
-        }
-        _ => return None,
-    };
-    Some(advice.to_owned())
 }

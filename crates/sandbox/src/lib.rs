@@ -18,6 +18,7 @@ mod image;
 mod launch;
 mod laying;
 mod mapping;
+mod mend;
 mod plan;
 #[expect(
     unsafe_code,

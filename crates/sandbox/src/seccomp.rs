@@ -25,25 +25,40 @@ const PERSONALITIES: [u64; 5] = [0, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff];
 const TIOCSTI: u64 = 0x5412;
 const TIOCLINUX: u64 = 0x541c;
 
+/// The resource whose bound stays: at 1 the kernel starts no program of the host's for a dump, at 0 it
+/// does.
+const CORE: u64 = 4;
+
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Compiles and installs the filter on the calling thread, for good.
 ///
-/// Two filters, because one has a single answer for what matches: the first says ENOSYS to what
-/// is to look absent, so that libraries fall back to what is allowed. Where packages are installed a
-/// third one says that changes of owners were done.
+/// Three filters, because one has a single answer for what matches: the first says ENOSYS to what
+/// is to look absent, so that libraries fall back to what is allowed; the second says that all is well
+/// to what must not happen and whose refusal programs do not expect.
 pub(crate) fn install(purpose: Purpose) -> Result<(), seccompiler::Error> {
     apply_filter(&pretended_absent()?)?;
-    match purpose {
-        Purpose::Commands => {}
-        Purpose::Install => apply_filter(&pretended_done()?)?,
-    }
+    apply_filter(&pretended_done(purpose)?)?;
     apply_filter(&allowed()?)
 }
 
-/// The filter that does nothing and says that all is well.
-fn pretended_done() -> Result<BpfProgram, seccompiler::Error> {
-    let rules = OWNERS.iter().map(|number| (*number, Vec::new())).collect();
+/// The filter that does nothing and says that all is well: to another bound of core dumps, and where
+/// packages are installed to changes of owners.
+fn pretended_done(purpose: Purpose) -> Result<BpfProgram, seccompiler::Error> {
+    let owners = match purpose {
+        Purpose::Commands => &[],
+        Purpose::Install => OWNERS,
+    };
+    let mut rules: Rules = owners.iter().map(|number| (*number, Vec::new())).collect();
+    let (set, core) = (libc::SYS_setrlimit, condition(0, SeccompCmpOp::Eq, CORE)?);
+    rules.insert(set, vec![rule([core])?]);
+    let core = condition(1, SeccompCmpOp::Eq, CORE)?;
+    let changed = rule([
+        core,
+        pointer(2, SeccompCmpOp::Ne)?,
+        pointer(3, SeccompCmpOp::Eq)?,
+    ])?;
+    rules.insert(libc::SYS_prlimit64, vec![changed]);
     compile(rules, SeccompAction::Allow, SeccompAction::Errno(0))
 }
 
@@ -75,6 +90,13 @@ fn allowed() -> Result<BpfProgram, seccompiler::Error> {
         libc::SYS_ioctl,
         vec![rule([not(1, TIOCSTI)?, not(1, TIOCLINUX)?])?],
     );
+    // Whoever also wants the old bound would be lied to: a change of it is refused then.
+    let harmless = [
+        rule([not(1, CORE)?])?,
+        rule([pointer(2, SeccompCmpOp::Eq)?])?,
+        rule([pointer(3, SeccompCmpOp::Eq)?])?,
+    ];
+    rules.insert(libc::SYS_prlimit64, harmless.into());
     compile(rules, errno(libc::EPERM), SeccompAction::Allow)
 }
 
@@ -108,6 +130,12 @@ fn not(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::Error>
     condition(argument, SeccompCmpOp::Ne, value)
 }
 
+/// Compares a whole argument with a null pointer.
+fn pointer(argument: u8, operator: SeccompCmpOp) -> Result<SeccompCondition, seccompiler::Error> {
+    let length = SeccompCmpArgLen::Qword;
+    Ok(SeccompCondition::new(argument, length, operator, 0)?)
+}
+
 /// Compares the low 32 bits, which is what the kernel looks at for these arguments.
 fn condition(
     argument: u8,
@@ -137,9 +165,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_filters_compile() {
+    fn all_filters_compile() {
         assert!(!pretended_absent().unwrap().is_empty());
-        assert!(!pretended_done().unwrap().is_empty());
+        for purpose in [Purpose::Commands, Purpose::Install] {
+            assert!(!pretended_done(purpose).unwrap().is_empty());
+        }
         assert!(allowed().unwrap().len() > COMMON.len());
     }
 

@@ -1,6 +1,8 @@
 //! What a host can isolate, part by part: what was tried, what is missing, what would mend it.
 
+mod barrier;
 mod host;
+mod switches;
 mod tries;
 
 use std::{fmt, io, path::Path};
@@ -8,8 +10,11 @@ use std::{fmt, io, path::Path};
 use serde::Serialize;
 
 use crate::{Cgroups, Disk, Launcher, Layering, Verdict, mapping::Mode};
+pub(crate) use barrier::lifted;
 use host::Host;
-pub(crate) use host::{filtered, switches};
+pub(crate) use switches::Switches;
+#[cfg(test)]
+pub(crate) use switches::tests::shown;
 
 /// How a part is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -126,6 +131,7 @@ impl Launcher {
             tries::id_maps(self, folder),
             host.programs_in_memory(),
             host.container_finding(),
+            self.whole(),
         ];
         crate::remove_tree(folder)?;
         Ok(Survey {
@@ -135,6 +141,15 @@ impl Launcher {
             findings,
             verdict: self.verdict().clone(),
         })
+    }
+
+    /// Tells whether a sandbox with all of it starts: parts that work alone may not work together.
+    fn whole(&self) -> Finding {
+        const PART: &str = "whole sandbox";
+        match self.verdict().refusal {
+            None => Finding::new(PART, State::Good, "one was started"),
+            Some(_) => Finding::new(PART, State::Missing, "none was started, as is said below"),
+        }
     }
 
     /// Describes control groups.

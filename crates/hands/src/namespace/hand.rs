@@ -424,7 +424,9 @@ async fn read(mut reader: Reader, hand: Weak<NamespaceHand>) {
     let ended = spawn_blocking(move || {
         confined.kill();
         let ended = confined.wait();
-        (ended, confined.pressure())
+        let pressure = confined.pressure();
+        confined.clear();
+        (ended, pressure)
     });
     let reason = match (broken, ended.await) {
         (Some(broken), _) => broken,

@@ -165,6 +165,9 @@ async fn rootless_inner(folder: &Path) {
     .await;
     crate::escapes::no_call_leads_out(&hand).await;
     crate::hostile::no_way_out(&hand).await;
+    crate::kinds::all_are_refused(&hand, folder).await;
+    crate::crashes::the_bound_of_dumps_stays(&hand).await;
+    crate::abuse::all_is_ones_own_trouble(&hand).await;
     a_changed_system_is_ones_own(&driver, &hand).await;
     limits_without_groups(&driver, &hand).await;
     let next = Recipe {

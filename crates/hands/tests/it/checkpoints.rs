@@ -1,12 +1,6 @@
 //! Checkpoints of real sandboxes: what comes back, what stands still meanwhile, and that all goes on.
 
-use std::{
-    fs,
-    os::unix::process::CommandExt as _,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs, os::unix::process::CommandExt as _, path::Path, sync::Arc, time::Duration};
 
 use outlast_hands::{
     Hand, Keep, Limits, Provisioner as _, Recipe,
@@ -18,7 +12,7 @@ use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
 use crate::{
-    alone,
+    alone, groups,
     support::{Node, bash, call, fine, incarnation, open, recipe, sh, text, until},
 };
 
@@ -339,7 +333,7 @@ async fn what_a_dead_server_left_standing_still_dies_at_the_next_start() {
     let node = Node::new().await;
     let hand = node.hand().await;
     let own = hand.incarnation().to_string();
-    let groups = groups(Path::new("/sys/fs/cgroup"), &own);
+    let groups = groups::named(Path::new("/sys/fs/cgroup"), &own);
     let Some(freezer) = groups
         .iter()
         .find(|group| group.join("freezer.state").exists())
@@ -368,18 +362,4 @@ async fn what_a_dead_server_left_standing_still_dies_at_the_next_start() {
     // The process is gone, and its group with it or at the start after the next.
     assert!(!left.exists() || fs::remove_dir(&left).is_ok());
     assert_eq!(sh(&hand, "echo alive").await, "alive");
-}
-
-/// Finds the folders of control groups that carry a name.
-fn groups(at: &Path, name: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(at).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.extend(groups(&entry.path(), name));
-            if entry.file_name().to_string_lossy().contains(name) {
-                found.push(entry.path());
-            }
-        }
-    }
-    found
 }

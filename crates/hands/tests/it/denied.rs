@@ -128,7 +128,7 @@ async fn user_namespaces_that_a_filter_denies_are_told_as_such() {
         let refusal = driver.verdict().refusal.clone().unwrap();
         let error = driver.provision(&recipe()).await.unwrap_err().to_string();
         let words = "make a user namespace: Operation not permitted (os error 1); a system call filter around \
-                     the server refuses them";
+                     the server refuses it: ";
         for text in [refusal, error] {
             assert!(text.contains(words), "{text}");
         }

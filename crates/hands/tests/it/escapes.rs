@@ -4,10 +4,8 @@
 use std::{fs, sync::Arc};
 
 use outlast_hands::{Hand, Keep, Provisioner as _};
-use outlast_protocol::Outcome;
-use serde_json::json;
 
-use crate::support::{Node, bash, call, sh, text};
+use crate::support::{Node, bash, sh, text};
 
 /// Runs a command that must not get what it wants; returns what it printed.
 async fn refused(hand: &Arc<dyn Hand>, command: &str, wanted: &str) -> String {
@@ -362,40 +360,6 @@ async fn nothing_of_the_host_is_in_sight() {
         environment.trim(),
         "HOME LANG LOGNAME NODE_PATH PATH PWD SHELL SHLVL TERM USER _"
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn disk_and_inodes_of_the_memory_file_systems_are_bounded() {
-    let node = Node::new().await;
-    let hand = node.hand().await;
-    for path in ["/tmp", "/dev/shm"] {
-        let text = refused(
-            &hand,
-            &format!("head -c 3G /dev/zero > {path}/x"),
-            "nothing",
-        )
-        .await;
-        assert!(text.contains("No space left"), "{text}");
-        sh(&hand, &format!("rm {path}/x")).await;
-    }
-    refused(&hand, "touch /dev/full-of-files", "nothing").await;
-    let size: u64 = sh(&hand, "df --output=itotal /tmp | tail -1")
-        .await
-        .trim()
-        .parse()
-        .unwrap();
-    assert!(size < 100_000, "{size}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_shell_that_stands_still_is_timed_out_and_replaced() {
-    let node = Node::new().await;
-    let hand = node.hand().await;
-    let stopped = json!({"command": "kill -STOP $$; echo on", "timeout_ms": 500});
-    let result = call(&hand, "bash", stopped).await;
-    assert_eq!(result.outcome, Outcome::Limit, "{result:?}");
-    call(&hand, "bash", json!({"restart": true})).await;
-    assert_eq!(sh(&hand, "echo alive").await, "alive");
 }
 
 #[tokio::test(flavor = "multi_thread")]

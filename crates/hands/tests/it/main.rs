@@ -9,17 +9,21 @@
     reason = "helpers of tests; clippy exempts only the test functions themselves"
 )]
 
+mod abuse;
 mod alone;
 mod bash;
 mod checkpoints;
+mod crashes;
 mod denied;
 mod disks;
 mod drivers;
 mod escapes;
 mod files;
+mod groups;
 mod hosted;
 mod hostile;
 mod images;
+mod kinds;
 mod life;
 mod limits;
 mod packages;

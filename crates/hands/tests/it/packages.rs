@@ -2,6 +2,7 @@
 //!
 //! By the managers of this machine, from mirrors that are made here.
 
+mod debian;
 mod managers;
 
 use std::{

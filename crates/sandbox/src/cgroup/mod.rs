@@ -23,6 +23,7 @@ use rustix::{
 };
 
 pub(crate) use freeze::Freezer;
+pub(crate) use v2::LEAF;
 
 use crate::{Cgroups, Limits};
 

@@ -2,6 +2,7 @@
 
 use std::{
     fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -12,7 +13,7 @@ use crate::Limits;
 const WANTED: [&str; 3] = ["memory", "pids", "cpu"];
 
 /// Where the server itself goes, because an inner group holds no processes.
-const LEAF: &str = "outlast-server";
+pub(crate) const LEAF: &str = "outlast-server";
 
 /// The period of the processor quota, in microseconds.
 const PERIOD: u64 = 100_000;
@@ -25,7 +26,7 @@ pub(crate) struct Parent {
 }
 
 impl Parent {
-    /// Returns a group to make groups in: the server's own if it is alone there, as a service is;
+    /// Returns a group to make groups in: the server's own if nothing else is there, as in a service;
     /// else, as root, one at the top.
     pub(super) fn usable(host: &Host) -> Result<Self, String> {
         let (top, mut own) = host.v2().ok_or("not mounted")?;
@@ -115,19 +116,42 @@ fn offered(group: &Path) -> Result<Vec<String>, String> {
     }
 }
 
-/// Moves this process to a leaf, if it is the only one in its group.
+/// Moves the server's processes to a leaf, if no others are in its group.
 ///
-/// Processes of others are left where they are: then the group cannot be used.
+/// The server and the host of its sandboxes are started in one group. Processes of others are left
+/// where they are: then the group cannot be used.
 fn leave_alone(group: &Path) -> io::Result<()> {
-    let own = std::process::id().to_string();
     let members = fs::read_to_string(group.join("cgroup.procs"))?;
-    if members.lines().any(|member| member != own) {
+    let (ours, others): (Vec<_>, Vec<_>) = members.lines().partition(|pid| is_ours(pid));
+    if others.iter().any(|pid| is_there(pid)) {
         return Err(io::Error::other("it holds other processes too"));
     }
     let leaf = group.join(LEAF);
     // It is there if this process moved before.
     fs::create_dir_all(&leaf)?;
-    fs::write(leaf.join("cgroup.procs"), own)
+    let file = leaf.join("cgroup.procs");
+    let own = std::process::id().to_string();
+    for pid in ours {
+        match fs::write(&file, pid) {
+            // It ended meanwhile.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) && pid != own => {}
+            moved => moved?,
+        }
+    }
+    Ok(())
+}
+
+/// Tells whether a process runs the program that this one runs.
+fn is_ours(pid: &str) -> bool {
+    let program = |pid: &str| fs::metadata(format!("/proc/{pid}/exe"));
+    let same =
+        |one: &fs::Metadata, two: &fs::Metadata| (one.dev(), one.ino()) == (two.dev(), two.ino());
+    matches!((program(pid), program("self")), (Ok(one), Ok(two)) if same(&one, &two))
+}
+
+/// Tells whether a process has not ended.
+fn is_there(pid: &str) -> bool {
+    Path::new("/proc").join(pid).exists()
 }
 
 /// Enables controllers for the groups below.
@@ -172,6 +196,35 @@ mod tests {
         assert_eq!(read("cpu.max"), "150000 100000");
         fs::write(own.path().join("x/memory.events"), "oom 3\noom_kill 2\n").unwrap();
         assert_eq!(made.pressure().oom_kills, 2);
+    }
+
+    #[test]
+    fn what_runs_the_same_program_goes_along() {
+        let own = std::process::id().to_string();
+        let mut other = std::process::Command::new("/proc/self/exe")
+            .args([
+                "--exact",
+                "cgroup::v2::tests::waits_until_nobody_writes",
+                "--ignored",
+            ])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // One that has ended is nobody's.
+        let members = format!("{own}\n{}\n4194305\n", other.id());
+        let group = group("memory pids", &members);
+        leave_alone(group.path()).unwrap();
+        let moved = fs::read_to_string(group.path().join(LEAF).join("cgroup.procs")).unwrap();
+        assert_eq!(moved, other.id().to_string(), "the last that was written");
+        drop(other.stdin.take());
+        assert!(other.wait().unwrap().success());
+    }
+
+    #[test]
+    #[ignore = "the process that another test starts"]
+    fn waits_until_nobody_writes() {
+        io::copy(&mut io::stdin(), &mut io::sink()).unwrap();
     }
 
     #[test]

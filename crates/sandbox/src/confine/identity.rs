@@ -36,7 +36,7 @@ pub(super) fn take(mode: Mode) -> Result<(), Failure> {
 
 /// Lowers resource limits; what is lower already stays.
 pub(super) fn limit(limits: &Limits) -> Result<(), Failure> {
-    lower(Resource::Core, 0, 0)?;
+    no_dumps()?;
     lower(Resource::Nofile, 4096, 65_536)?;
     lower(Resource::Memlock, 8 << 20, 8 << 20)?;
     lower(Resource::Msgqueue, 819_200, 819_200)?;
@@ -45,6 +45,20 @@ pub(super) fn limit(limits: &Limits) -> Result<(), Failure> {
     lower(Resource::Rtprio, 0, 0)?;
     let pids = u64::from(limits.pids) + SPARE_PIDS;
     lower(Resource::Nproc, pids, pids)
+}
+
+/// Keeps crashes inside: to a program of the host's, as `core_pattern` may name one, a dump is given
+/// whatever its bound, unless that is 1. So small a file is never written either.
+fn no_dumps() -> Result<(), Failure> {
+    // None is unlimited.
+    let one = getrlimit(Resource::Core)
+        .maximum
+        .map_or(1, |most| most.min(1));
+    let bound = Rlimit {
+        current: Some(one),
+        maximum: Some(one),
+    };
+    setrlimit(Resource::Core, bound).at("lower resource limits")
 }
 
 /// Lowers one resource limit.

@@ -56,9 +56,7 @@ fn overlay(folder: &Path, mode: Option<Mode>) -> Result<(), Failure> {
     let options = c"lowerdir=lower,upperdir=upper,workdir=work,userxattr";
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("overlay", "root", "overlay", flags, options).at(step::OVERLAY)?;
-    File::create("root/file")
-        .at("write to the overlay")
-        .map(drop)
+    File::create("root/file").at(step::WRITE).map(drop)
 }
 
 /// Installs the filter and does what it forbids.

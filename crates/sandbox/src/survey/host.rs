@@ -4,8 +4,11 @@ use std::{fs, path::Path};
 
 use rustix::{process::geteuid, system::uname};
 
-use super::{Finding, State};
-use crate::disk;
+use super::{Finding, State, Switches, barrier};
+use crate::{cgroup, disk};
+
+/// What to do once a shell has control groups.
+const FROM_THERE: &str = " and start the server from that shell";
 
 /// What was read of the host.
 #[derive(Debug)]
@@ -14,17 +17,7 @@ pub(super) struct Host {
     pub(super) kernel: String,
     pub(super) container: Option<String>,
     is_root: bool,
-}
-
-/// Says how a system call filter around this process is lifted, if there is one.
-pub(crate) fn filtered() -> Option<String> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    status.lines().any(|line| line == "Seccomp:\t2").then(|| {
-        "a system call filter around the server refuses them: in its unit set \
-         `RestrictNamespaces=no` and leave `@mount` and `@privileged` in `SystemCallFilter=`, in a \
-         container start it with `--security-opt seccomp=unconfined`"
-            .to_owned()
-    })
+    switches: Switches,
 }
 
 impl Host {
@@ -36,6 +29,7 @@ impl Host {
             kernel: uname().release().to_string_lossy().into_owned(),
             container: container(),
             is_root: uid.is_root(),
+            switches: Switches::of_host(),
         }
     }
 
@@ -50,14 +44,17 @@ impl Host {
 
     /// Returns the command that lets this user make user namespaces, if a switch forbids it.
     pub(super) fn users_mend(&self) -> Option<String> {
-        let mut commands: Vec<String> = switches(!self.is_root)
-            .into_iter()
-            .map(|switch| self.as_root(&switch))
-            .collect();
+        let switches = self.switches.commands(!self.is_root);
+        let mut commands: Vec<String> = switches.iter().map(|line| self.as_root(line)).collect();
         if commands.is_empty() {
-            commands.extend(self.container_mend().or_else(filtered));
+            commands.extend(self.container_mend().or_else(barrier::lifted));
         }
         (!commands.is_empty()).then(|| commands.join(" && "))
+    }
+
+    /// Describes the switches for user namespaces that there are.
+    pub(super) fn switches_seen(&self) -> String {
+        self.switches.seen()
     }
 
     /// Returns how a container is started that may have sandboxes inside.
@@ -81,23 +78,21 @@ impl Host {
             let user = if self.is_root { "" } else { "--user " };
             format!("systemd-run {user}--scope -p Delegate=yes outlast serve")
         } else if is_second {
-            let own = "/sys/fs/cgroup/outlast-user";
+            let (own, leaf) = ("/sys/fs/cgroup/outlast-user", cgroup::LEAF);
             let make = format!(
                 "sh -c 'echo \"+memory +pids +cpu\" > /sys/fs/cgroup/cgroup.subtree_control; \
-                 mkdir -p {own} && chown -R {} {own} && echo '$$' > {own}/cgroup.procs'",
+                 mkdir -p {own}/{leaf} && chown -R {} {own} && echo '$$' > \
+                 {own}/{leaf}/cgroup.procs'",
                 geteuid().as_raw()
             );
-            self.as_root(&make)
+            self.as_root(&make) + FROM_THERE
         } else if Path::new("/sys/fs/cgroup/memory").is_dir() {
             let make = format!(
                 "sh -c 'for c in memory pids cpu; do d=/sys/fs/cgroup/$c/outlast-user; mkdir -p $d \
                  && chown -R {} $d && echo '$$' > $d/cgroup.procs; done'",
                 geteuid().as_raw()
             );
-            format!(
-                "{} and start the server from that shell",
-                self.as_root(&make)
-            )
+            self.as_root(&make) + FROM_THERE
         } else {
             self.as_root("mount -t cgroup2 none /sys/fs/cgroup")
         };
@@ -126,7 +121,7 @@ impl Host {
     /// Tells whether programs in memory files may be executed.
     pub(super) fn programs_in_memory(&self) -> Finding {
         const PART: &str = "memory files";
-        match sysctl("vm.memfd_noexec").as_deref() {
+        match self.switches.read("vm.memfd_noexec").as_deref() {
             Some("2") => {
                 let found = "vm.memfd_noexec is 2: the sandbox's own programs cannot be executed";
                 Finding::new(PART, State::Missing, found)
@@ -149,56 +144,8 @@ impl Host {
     }
 }
 
-/// Returns the commands for switches that keep user namespaces from being made or used.
-///
-/// `ordinary` tells whether switches for ordinary users count.
-pub(crate) fn switches(ordinary: bool) -> Vec<String> {
-    let mut commands = Vec::new();
-    let mut add = |is_off: bool, command: &str| {
-        if is_off {
-            commands.push(format!("sysctl -w {command}"));
-        }
-    };
-    let is = |name: &str, value: &str| sysctl(name).as_deref() == Some(value);
-    add(
-        is("user.max_user_namespaces", "0"),
-        "user.max_user_namespaces=15000",
-    );
-    if ordinary {
-        add(
-            is("kernel.unprivileged_userns_clone", "0"),
-            "kernel.unprivileged_userns_clone=1",
-        );
-        add(
-            is("kernel.apparmor_restrict_unprivileged_userns", "1"),
-            "kernel.apparmor_restrict_unprivileged_userns=0",
-        );
-    }
-    commands
-}
-
-/// Describes the switches that there are.
-pub(super) fn switches_seen() -> String {
-    let names = [
-        "user.max_user_namespaces",
-        "kernel.unprivileged_userns_clone",
-        "kernel.apparmor_restrict_unprivileged_userns",
-    ];
-    let seen = names.iter().filter_map(|name| {
-        let value = sysctl(name)?;
-        Some(format!("{name}={value}"))
-    });
-    seen.collect::<Vec<_>>().join(", ")
-}
-
-/// Reads a switch of the kernel; `None` where it does not exist.
-fn sysctl(name: &str) -> Option<String> {
-    let path = Path::new("/proc/sys").join(name.replace('.', "/"));
-    Some(fs::read_to_string(path).ok()?.trim().to_owned())
-}
-
 /// Finds out what kind of container this is, by the marks that engines leave.
-fn container() -> Option<String> {
+pub(super) fn container() -> Option<String> {
     let marks = [
         ("/.dockerenv", "docker"),
         ("/run/.containerenv", "podman"),

@@ -20,11 +20,7 @@ use rustix::{
     process::Pid,
 };
 
-use super::{
-    Finding, State,
-    host::{Host, switches_seen},
-    layering,
-};
+use super::{Finding, State, host::Host, layering, lifted};
 use crate::{
     Launcher, Purpose, StartError,
     error::step,
@@ -56,7 +52,7 @@ pub(super) fn prepare(launcher: &Launcher, folder: &Path) -> io::Result<()> {
 /// Tries a user namespace.
 pub(super) fn users(launcher: &Launcher, host: &Host) -> Finding {
     const PART: &str = "user namespaces";
-    let seen = switches_seen();
+    let seen = host.switches_seen();
     match attempt(launcher, Trial::Users, |_| Ok(())) {
         Ok(()) => Finding::new(PART, State::Good, format!("allowed ({seen})")),
         Err(error) => {
@@ -107,7 +103,7 @@ pub(super) fn overlay(launcher: &Launcher, host: &Host, folder: &Path) -> Findin
             let found = format!("not tried: {}", error.source);
             Finding::new(PART, State::Unneeded, found).mend(host.users_mend())
         }
-        Err(error) => {
+        Err(error) if [step::OVERLAY, step::WRITE].contains(&error.step.as_str()) => {
             let found = format!(
                 "refused: {}: {}; layers are whole copies then{as_root}",
                 error.step, error.source
@@ -115,6 +111,11 @@ pub(super) fn overlay(launcher: &Launcher, host: &Host, folder: &Path) -> Findin
             let mend = "set `server.data_dir` to a folder on ext4, xfs, btrfs or a tmpfs of Linux \
                         6.6 or later";
             Finding::new(PART, State::Less, found).mend(Some(mend.to_owned()))
+        }
+        // Without what comes before it no sandbox has a tree of its own.
+        Err(error) => {
+            let found = format!("not tried: {}: {}", error.step, error.source);
+            Finding::new(PART, State::Missing, found).mend(error.mend)
         }
     }
 }
@@ -126,8 +127,9 @@ pub(super) fn filter(launcher: &Launcher, host: &Host) -> Finding {
         Ok(()) => Finding::new(PART, State::Good, "the filter holds"),
         Err(error) => {
             let found = format!("{}: {}", error.step, error.source);
-            let rebuild = "a kernel with CONFIG_SECCOMP_FILTER=y is needed".to_owned();
-            Finding::new(PART, State::Missing, found).mend(host.container_mend().or(Some(rebuild)))
+            let rebuild = || "a kernel with CONFIG_SECCOMP_FILTER=y is needed".to_owned();
+            let mend = host.container_mend().or_else(lifted);
+            Finding::new(PART, State::Missing, found).mend(Some(mend.unwrap_or_else(rebuild)))
         }
     }
 }

@@ -16,6 +16,12 @@ pub struct HandPackages {
     pub install_seconds: u64,
     /// How long what is installed may lie unused before it is removed.
     pub keep_days: u64,
+    /// A repository of Debian packages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apt: Option<PathBuf>,
+    /// Crates, unpacked or as a registry in files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cargo: Option<PathBuf>,
     /// Gems.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gem: Option<PathBuf>,
@@ -35,6 +41,8 @@ impl Default for HandPackages {
         Self {
             install_seconds: 600,
             keep_days: 30,
+            apt: None,
+            cargo: None,
             gem: None,
             go: None,
             npm: None,
@@ -46,7 +54,8 @@ impl Default for HandPackages {
 /// Makes a refusal of a manager's folder.
 fn refused(manager: Manager, words: String) -> Impossible {
     let key = match manager {
-        Manager::Apt | Manager::Cargo => "hands.packages",
+        Manager::Apt => "hands.packages.apt",
+        Manager::Cargo => "hands.packages.cargo",
         Manager::Gem => "hands.packages.gem",
         Manager::Go => "hands.packages.go",
         Manager::Npm => "hands.packages.npm",
@@ -93,6 +102,8 @@ impl HandPackages {
     /// Returns the folders by manager.
     pub fn mirrors(&self) -> Mirrors {
         Mirrors {
+            apt: self.apt.clone(),
+            cargo: self.cargo.clone(),
             gem: self.gem.clone(),
             go: self.go.clone(),
             npm: self.npm.clone(),

@@ -53,6 +53,7 @@ fn keys_without_a_default_are_described_too() {
     config.models.file = Some("f".into());
     let folder = || Some("/m".into());
     let packages = &mut config.hands.packages;
+    (packages.apt, packages.cargo) = (folder(), folder());
     (packages.gem, packages.go) = (folder(), folder());
     (packages.npm, packages.pip) = (folder(), folder());
     let whole: toml::Table = toml::from_str(&print(&config).unwrap()).unwrap();

@@ -12,6 +12,7 @@ mod beats;
 mod commands;
 mod config;
 mod deadlines;
+mod denied;
 mod disk;
 mod doctor;
 mod edges;

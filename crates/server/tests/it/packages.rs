@@ -224,8 +224,12 @@ async fn without_a_mirror_the_line_to_add_is_named() {
             "left-pad@1.3.0",
             "add `npm = \"/path/of/a/folder\"` to `[hands.packages]`",
         ),
-        ("apt", "jq", "not installed by this version"),
-        ("cargo", "ripgrep", "not installed by this version"),
+        (
+            "cargo",
+            "ripgrep@14.1.0",
+            "add `cargo = \"/path/of/a/folder\"` to `[hands.packages]`",
+        ),
+        ("apt", "jq", "over an image alone"),
         ("pip", "--index-url=x", "must be a package such as"),
     ] {
         let body = environment(&json!({ manager: [item] }));

@@ -40,7 +40,11 @@ impl Kit {
             blobs,
             clock: clock.clone(),
             entropy: entropy.clone(),
-            rules: Rules::default(),
+            // Processes are killed again and again, and no session is to blame.
+            rules: Rules {
+                attempts: 1_000,
+                ..Rules::default()
+            },
             takes_system: Arc::new(|_| true),
         })
         .await?;

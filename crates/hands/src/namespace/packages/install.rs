@@ -69,7 +69,7 @@ impl Installer<'_> {
     /// Installs what is ordered; whole or not at all.
     pub(super) async fn run(&self, key: &str, order: &Order<'_>) -> Result<(), Failed> {
         for manager in order.wanted.packages.managers() {
-            if let Some(lack) = order.wanted.mirrors.lacks(manager) {
+            if let Some(lack) = order.wanted.mirrors.lacks(manager, order.image) {
                 return Err(failed(manager.as_str(), lack, None));
             }
         }

@@ -5,6 +5,8 @@
 //! root file system, the ids, the packages. It is made aside, synced and renamed, so it is whole or
 //! not there. What a crash leaves is found by its free lock.
 
+mod apt;
+mod cargo;
 mod install;
 mod keep;
 mod key;

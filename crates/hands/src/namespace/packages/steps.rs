@@ -17,7 +17,7 @@ use outlast_init::{
 use outlast_protocol::environment::Manager;
 use outlast_sandbox::{Ids, Mode, Shown};
 
-use super::npm;
+use super::{apt, cargo, npm};
 use crate::{Limits, packages::Wanted};
 
 /// The folder, in the layer while it is made, and inside.
@@ -92,25 +92,29 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// Gives all that was laid out to the commands' user, so that every manager can write there.
+/// Gives what was laid out to whoever runs each manager, so that it can write there.
 ///
 /// # Errors
 ///
 /// If the disk says so.
 pub(super) fn give(layer: &Path, ids: &Ids) -> io::Result<()> {
     let top = layer.join(TOP);
-    own(&top, ids)?;
+    let owners = |(uid, gid): (u32, u32)| ids.owners(uid, gid);
+    own(&top, owners(ids.inside()))?;
+    let of_init = top.join(apt::FOLDER);
+    if of_init.exists() {
+        own(&of_init, owners(ids.init_inside()))?;
+    }
     fs::set_permissions(top.join("tmp"), fs::Permissions::from_mode(0o1777))
 }
 
-fn own(path: &Path, ids: &Ids) -> io::Result<()> {
-    let (uid, gid) = ids.inside();
-    if let Some((uid, gid)) = ids.owners(uid, gid) {
+fn own(path: &Path, owners: Option<(u32, u32)>) -> io::Result<()> {
+    if let Some((uid, gid)) = owners {
         lchown(path, Some(uid), Some(gid))?;
     }
     if fs::symlink_metadata(path)?.is_dir() {
         for entry in fs::read_dir(path)? {
-            own(&entry?.path(), ids)?;
+            own(&entry?.path(), owners)?;
         }
     }
     Ok(())
@@ -155,7 +159,28 @@ fn step(
     let (uid, gid) = ids.inside();
     let runs = match manager {
         // Refused before: this version has no mirror of theirs.
-        Manager::Apt | Manager::Cargo => return Err(io::ErrorKind::Unsupported.into()),
+        Manager::Apt => {
+            apt::lay(folder, &shown, top)?;
+            programs = vec![texts(&["apt-get"])];
+            environment = pairs(&[
+                ("HOME", "/root"),
+                ("APT_CONFIG", "/.packages/apt/apt.conf"),
+                ("DEBIAN_FRONTEND", "noninteractive"),
+            ]);
+            let mut run = texts(&["install", "--"]);
+            run.extend_from_slice(items);
+            vec![texts(&["update"]), run]
+        }
+        Manager::Cargo => {
+            cargo::lay(folder, &shown, top)?;
+            environment.extend(pairs(&[
+                ("CARGO_HOME", "/.packages/cargo"),
+                ("CARGO_TARGET_DIR", "/.packages/tmp/cargo"),
+            ]));
+            let mut run = texts(&["install", "--color=never", "--root", PREFIX, "--"]);
+            run.extend_from_slice(items);
+            vec![run]
+        }
         Manager::Gem => {
             // It looks for gems where it runs, and has no `--`: what stands behind it goes to builds.
             dir = shown;
@@ -194,9 +219,10 @@ fn step(
         programs,
         probe,
         runs,
-        user: match ids.mode {
-            Mode::Privileged => Some(User { uid, gid }),
-            Mode::Rootless => None,
+        user: match (manager, ids.mode) {
+            // It writes where PID 1's user alone does.
+            (Manager::Apt, _) | (_, Mode::Rootless) => None,
+            (_, Mode::Privileged) => Some(User { uid, gid }),
         },
         dir,
         environment,

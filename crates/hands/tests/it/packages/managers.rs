@@ -85,6 +85,22 @@ printf '#!/usr/bin/env ruby\nrequire "tiny_gem"; puts TINY\n' > bin/tiny-gem; ch
 gem tiny_gem "s.bindir = 'bin'; s.executables = ['tiny-gem']; s.add_dependency 'part_gem', '>= 1'"
 "##;
 
+/// Writes a crate `tiny-tool` with a program and the crate that it needs, as `cargo vendor` has them.
+const CARGO: &str = r##"
+import json, os, sys
+crates = {
+    "tiny-tool": ("tiny-part = \"1\"", {"main.rs": "fn main() { println!(\"tool with {}\", tiny_part::PART) }"}),
+    "tiny-part": ("", {"lib.rs": "pub const PART: &str = \"part\";"}),
+}
+for name, (needs, files) in crates.items():
+    at = f"{sys.argv[1]}/{name}"
+    os.makedirs(at + "/src")
+    open(at + "/Cargo.toml", "w").write(
+        f'[package]\nname = "{name}"\nversion = "1.2.0"\nedition = "2021"\n[dependencies]\n{needs}\n')
+    for path, text in files.items(): open(f"{at}/src/{path}", "w").write(text)
+    open(at + "/.cargo-checksum.json", "w").write(json.dumps({"files": {}, "package": "0" * 64}))
+"##;
+
 fn wanted(packages: Packages, mirrors: Mirrors) -> Recipe {
     with(Wanted {
         packages,
@@ -194,6 +210,41 @@ async fn go_builds_a_program_from_a_proxy_in_files() {
     let words = refused(node.driver.provision(&of(&["example.com/absent"])).await);
     assert!(words.contains("install the go packages"), "{words}");
     assert!(words.contains("example.com/absent"), "{words}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cargo_builds_a_program_from_vendored_crates() {
+    let node = Node::new().await;
+    let cargo = mirror(&node, "cargo");
+    python(CARGO, &[text(&cargo)]);
+    let of = |items: &[&str]| {
+        let mirrors = Mirrors {
+            cargo: Some(cargo.clone()),
+            ..Mirrors::default()
+        };
+        let packages = Packages {
+            cargo: list(items),
+            ..Packages::default()
+        };
+        wanted(packages, mirrors)
+    };
+    for item in ["tiny-tool@1.2.0", "tiny-tool"] {
+        let hand = node.provision(&of(&[item])).await;
+        assert_eq!(sh(&hand, "tiny-tool").await, "tool with part", "{item}");
+        failed(&bash(&hand, "ls ~/.cargo").await);
+    }
+    for (item, words) in [("absent", "absent"), ("tiny-tool@1.3.0", "1.3.0")] {
+        let told = refused(node.driver.provision(&of(&[item])).await);
+        assert!(told.contains("install the cargo packages"), "{told}");
+        assert!(told.contains(words), "{told}");
+    }
+    let mut none = of(&["tiny-tool"]);
+    if let Some(wanted) = &mut none.packages {
+        wanted.mirrors.cargo = Some(mirror(&node, "empty"));
+        wanted.packages.cargo = list(&["tiny-tool@1"]);
+    }
+    let told = refused(node.driver.provision(&none).await);
+    assert!(told.contains("as `cargo vendor` makes them"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
