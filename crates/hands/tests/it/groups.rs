@@ -130,7 +130,7 @@ try:
     while len(made) < 500:
         made.append(os.fork())
         if made[-1] == 0: signal.pause()
-except OSError as error: print(errno.errorcode[error.errno], len(made))
+except OSError as error: print('fork:', error.strerror, errno.errorcode[error.errno], len(made))
 for pid in made: os.kill(pid, 9)
 raise SystemExit(1)";
     let words = failed(&bash(&hand, &python(bomb)).await);

@@ -21,9 +21,6 @@ const STORE: usize = 14_000;
 /// Lines of `protocol`: a room that everybody uses grows first.
 const PROTOCOL: usize = 6_500;
 
-/// Lines of `server`: each command of the binary has a file, and each section of its configuration.
-const SERVER: usize = 9_000;
-
 /// Lines of `hands`: the driver, its packs, images, packages, the host and the fake driver that other
 /// rooms test with are one room.
 const HANDS: usize = 10_500;
