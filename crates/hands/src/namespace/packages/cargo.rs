@@ -1,6 +1,6 @@
 //! Rust's mirror is a folder of unpacked crates, as `cargo vendor` makes, or a registry in files;
-//! cargo is told of it in its own configuration, so that crates.io is replaced for what a crate needs
-//! too.
+//! cargo is told of it in its own configuration, so that the public registry is replaced for what a
+//! crate needs too.
 
 use std::{fs, io, path::Path};
 
