@@ -194,6 +194,7 @@ where
     a_call_runs_at_most_once(&factory().await).await;
     a_running_call_is_joined(&factory().await).await;
     a_call_outlives_its_caller(&factory().await).await;
+    a_call_that_waits_can_be_cancelled(&factory().await).await;
     a_cancelled_call_settles_once(&factory().await).await;
     a_newer_epoch_fences_the_older(&factory().await).await;
     a_call_cancelled_before_it_came_never_runs(&factory().await).await;
@@ -263,8 +264,18 @@ async fn a_running_call_is_joined(fixture: &Fixture) {
     let ask = || ask(&hand, call, fixture.endless);
     let (first, second, ()) = in_time(async { tokio::join!(ask(), ask(), stop) }).await;
     let first = first.expect("the hand is there");
-    assert_eq!(first.outcome, Outcome::Interrupted);
+    told_as_interrupted(&first);
     assert_eq!(Ok(first), second);
+}
+
+/// Holds a result to saying, to code and to a model, that its call was interrupted.
+fn told_as_interrupted(result: &CallResult) {
+    assert!(
+        result.is_error && result.outcome == Outcome::Interrupted,
+        "it ran: {result:?}"
+    );
+    let words = format!("{:?}", result.content);
+    assert!(words.contains("interrupted"), "not said: {words}");
 }
 
 /// Waits until a call is known to run.
@@ -291,7 +302,24 @@ async fn a_call_outlives_its_caller(fixture: &Fixture) {
     let result = ask(&hand, call, fixture.endless)
         .await
         .expect("the hand is there");
-    assert_eq!(result.outcome, Outcome::Interrupted);
+    told_as_interrupted(&result);
+}
+
+/// So it is for a call that waits behind another, or has only just been handed over.
+async fn a_call_that_waits_can_be_cancelled(fixture: &Fixture) {
+    let hand = fixture.hand().await;
+    let (first, second) = (fixture.call(), fixture.call());
+    let stop = async {
+        running(fixture, &hand, first).await;
+        running(fixture, &hand, second).await;
+        hand.cancel(second).await;
+        hand.cancel(first).await;
+    };
+    let ask = |call| ask(&hand, call, fixture.endless);
+    let (first, second, ()) = in_time(async { tokio::join!(ask(first), ask(second), stop) }).await;
+    told_as_interrupted(&first.expect("the hand is there"));
+    told_as_interrupted(&second.expect("the hand is there"));
+    quick(fixture, &hand, fixture.call()).await;
 }
 
 /// What is settled stays as it is, and the hand goes on.
@@ -312,10 +340,7 @@ async fn a_call_cancelled_before_it_came_never_runs(fixture: &Fixture) {
     let result = ask(&hand, call, fixture.quick)
         .await
         .expect("the hand is there");
-    assert!(
-        result.is_error && result.outcome == Outcome::Interrupted,
-        "it ran: {result:?}"
-    );
+    told_as_interrupted(&result);
     quick(fixture, &hand, fixture.call()).await;
 }
 

@@ -403,7 +403,7 @@ impl Hand for Handle {
 
     async fn cancel(&self, call: EventId) {
         if !self.0.is_lost() {
-            let result = CallResult::error(Outcome::Interrupted, "the call was stopped");
+            let result = CallResult::error(Outcome::Interrupted, "the call was interrupted");
             self.0.settle(call, Ok(result));
         }
     }

@@ -373,7 +373,7 @@ impl NamespaceHand {
                 Some(wait)
             }
             None => {
-                let text = "the call was stopped before it began";
+                let text = "the call was interrupted before it began";
                 let result = CallResult::error(Outcome::Interrupted, text);
                 let outcome = Outcomes::new(None);
                 let wait = outcome.subscribe();

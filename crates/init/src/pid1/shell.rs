@@ -116,7 +116,7 @@ impl Shell {
     pub(super) fn cancel(&mut self, id: &str, now: Duration) -> Option<Settled> {
         if let Some(at) = self.waiting.iter().position(|waiting| waiting.id == id) {
             self.waiting.remove(at);
-            let text = "bash: stopped before it began".to_owned();
+            let text = "bash: interrupted before it began".to_owned();
             return Some(Settled {
                 id: id.to_owned(),
                 answer: Answer::of(text, true, Ended::Interrupted),
