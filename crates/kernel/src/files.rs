@@ -8,9 +8,10 @@ mod outputs;
 mod sources;
 
 use std::{
+    collections::BTreeSet,
     fmt, io,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -19,7 +20,7 @@ use outlast_blobs::{Blobs, Key, Reader};
 use outlast_protocol::{
     ErrorCode, Micros, Problem,
     file::{File, Scope},
-    id::{FileId, ProcessId},
+    id::FileId,
 };
 use outlast_store::{Blob, FilePage, FileQuery, ReadError, Receipt, Store, StoredFile, WriteError};
 use tokio::io::{AsyncRead, ReadBuf};
@@ -32,6 +33,10 @@ pub use sources::Attached;
 
 /// How long a file that has ended is remembered, so that its readers are told so.
 const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Blobs that are remembered to be given up while the store is away; those beyond wait for the next
+/// process.
+const GIVEN_UP: usize = 10_000;
 
 /// Loose blobs that are removed at once.
 const CHUNK: usize = 100;
@@ -51,9 +56,37 @@ pub struct Received {
 pub(crate) struct Loose {
     inner: Arc<Inner>,
     blob: Blob,
-    /// Whose note it is; once that process is dead, anybody removes the blob.
-    by: ProcessId,
     named: bool,
+}
+
+/// Blobs that were given up, until the store has heard of it.
+#[derive(Debug, Default)]
+pub(crate) struct GivenUp(Mutex<BTreeSet<Blob>>);
+
+impl GivenUp {
+    fn add(&self, blob: Blob) {
+        let mut blobs = self.blobs();
+        if blobs.len() < GIVEN_UP {
+            blobs.insert(blob);
+        }
+    }
+
+    fn blobs(&self) -> MutexGuard<'_, BTreeSet<Blob>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the store; what it does not hear now it hears at the next time. The notes of a process
+    /// that ends before are given up by the next one.
+    async fn tell(&self, store: &dyn Store) {
+        let blobs: Vec<Blob> = self.blobs().iter().cloned().collect();
+        for blob in blobs {
+            if let Err(fault) = store.drop_blob(blob.clone()).await {
+                tracing::debug!(%fault, "a blob without a name stays for now: {fault}");
+                return;
+            }
+            self.blobs().remove(&blob);
+        }
+    }
 }
 
 impl fmt::Debug for Loose {
@@ -67,35 +100,50 @@ impl Drop for Loose {
         if self.named {
             return;
         }
-        let (inner, blob) = (self.inner.clone(), self.blob.clone());
-        self.inner.tasks.spawn(async move {
-            // The note that it was begun stays if this fails, and the next process clears up.
-            if let Err(fault) = inner.store.drop_blob(blob).await {
-                tracing::debug!(%fault, "a blob without a name was left behind: {fault}");
-            }
-        });
+        self.inner.given_up.add(self.blob.clone());
+        let inner = self.inner.clone();
+        self.inner
+            .tasks
+            .spawn(async move { inner.given_up.tell(&*inner.store).await });
     }
 }
 
 impl Loose {
     /// Notes a blob before its first byte is written.
     pub(crate) async fn begin(inner: &Arc<Inner>, blob: Blob) -> Result<Self, WriteError> {
-        let by = inner.life.process();
-        inner.store.begin_blob(blob.clone(), by).await?;
-        Ok(Self {
+        // Made first: whether the note is there is not known if the store fails.
+        let loose = Self {
             inner: inner.clone(),
-            blob,
-            by,
+            blob: blob.clone(),
             named: false,
-        })
+        };
+        // Once that process is dead, anybody gives the blob up.
+        inner.store.begin_blob(blob, inner.life.process()).await?;
+        Ok(loose)
     }
 
-    /// Fails unless the blob is still there to be named: nobody but a process that lives keeps one.
-    pub(crate) fn check(&self) -> Result<(), WriteError> {
-        self.inner.life.check(self.by).map_err(|_| {
-            let words = "this process may have been declared dead while the bytes came";
-            WriteError::Unavailable(words.to_owned())
-        })
+    /// Writes it; returns how many bytes it has.
+    ///
+    /// To the end, or until the kernel closes, even if nobody waits for it any more: a blob that got
+    /// its name after it was given up would stay for ever.
+    pub(crate) async fn fill(
+        self,
+        key: &Key,
+        content: Reader,
+    ) -> Result<(Self, u64), outlast_blobs::Error> {
+        let (inner, key) = (self.inner.clone(), key.clone());
+        let ended = |reason: &str| outlast_blobs::Error::Unavailable {
+            key: key.clone(),
+            reason: reason.to_owned(),
+        };
+        let (closes, died) = (ended("the server closes"), ended("whoever wrote it died"));
+        let filling = self.inner.tasks.spawn(async move {
+            tokio::select! {
+                stored = inner.blobs.put_from(&key, content) => stored.map(|bytes| (self, bytes)),
+                () = inner.closing.cancelled() => Err(closes),
+            }
+        });
+        filling.await.unwrap_or(Err(died))
     }
 
     /// Notes that it is named by now, and stays.
@@ -161,8 +209,8 @@ impl Kernel {
             hasher: hasher.clone(),
         };
         let key = key(blob);
-        let stored = self.0.blobs.put_from(&key, Box::pin(content)).await;
-        let bytes = stored.map_err(|fault| unavailable(&fault))?;
+        let filled = loose.fill(&key, Box::pin(content)).await;
+        let (loose, bytes) = filled.map_err(|fault| unavailable(&fault))?;
         let hasher = hasher.lock().unwrap_or_else(PoisonError::into_inner);
         let digest = hasher.finalize().into();
         Ok(Received {
@@ -203,8 +251,6 @@ impl Kernel {
         file: StoredFile,
         receipt: Option<Receipt>,
     ) -> Result<(), Problem> {
-        let checked = received.loose.check();
-        checked.map_err(|fault| error::write(&fault))?;
         let kept = self.0.store.insert_file(file, receipt).await;
         kept.map_err(|fault| error::write(&fault))?;
         received.loose.named();
@@ -275,6 +321,7 @@ fn unavailable(fault: &outlast_blobs::Error) -> Problem {
 
 /// Ends files whose time is over, and removes blobs that nothing names.
 pub(crate) async fn tidy(inner: &Inner) {
+    inner.given_up.tell(&*inner.store).await;
     let now = inner.clock.now();
     let remembered = i64::try_from(REMEMBERED.as_micros()).unwrap_or(i64::MAX);
     let forgotten = Micros(now.0.saturating_sub(remembered));

@@ -139,6 +139,8 @@ fn checkpoint(mut desk: Desk<'_, '_>, new: &body::Checkpointed) -> Result<Decisi
     if !current || !newer || close::refuse_ended(state).is_err() {
         return Ok(desk.done(Answer::Nothing));
     }
+    // The clock may have been set back since: what comes after it is dated after it all the same.
+    desk.not_before(new.at);
     desk.note(0, crate::Kind::Checkpointed, new)?;
     Ok(desk.done(Answer::Appended))
 }

@@ -172,6 +172,11 @@ impl<'a, 'c> Desk<'a, 'c> {
         self.at
     }
 
+    /// Dates this append not before a moment that it tells of.
+    pub(crate) fn not_before(&mut self, moment: Micros) {
+        self.at = self.at.max(moment);
+    }
+
     /// Drafts an event under a new id, which it returns.
     pub(crate) fn event(
         &mut self,

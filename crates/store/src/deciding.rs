@@ -15,12 +15,12 @@ use outlast_protocol::{
 use outlast_session::{
     Context, Decision, Draft, DraftBody, Json, Kind, Proposal, Record, Refusal, Rules, State,
     admit,
-    body::{Config, Mounted},
+    body::{Checkpointed, Config, Mounted},
 };
 
 use crate::{
-    AppendError, End, Material, Minter, Receipt, Reply, ResourceKind, seal, staging::is_large,
-    stored::Stored,
+    AppendError, Blob, End, Material, Minter, Receipt, Reply, ResourceKind, seal,
+    staging::is_large, stored::Stored,
 };
 
 /// What decides beside the state: time, chance, bounds.
@@ -71,6 +71,8 @@ pub(crate) struct Needs<'a> {
     pub(crate) objects: Vec<(ResourceKind, String, u32)>,
     /// Files to copy.
     pub(crate) sources: &'a [Mounted],
+    /// A blob that was begun, and that nothing names.
+    pub(crate) begun: Option<Blob>,
 }
 
 /// Returns what a proposal needs; the session itself has to be there for all but a creation.
@@ -86,15 +88,19 @@ pub(crate) fn needs<'a>(
         Proposal::Create(new) => Ok(Needs {
             objects: named(&new.config, None),
             sources: &new.config.resources,
+            begun: None,
         }),
         Proposal::Mount { resource, .. } => alive(session, state).map(|()| Needs {
             objects: Vec::new(),
             sources: std::slice::from_ref(resource),
+            begun: None,
         }),
         Proposal::Update(change) => alive(session, state).map(|()| Needs {
             objects: named(&change.config, Some(&change.from)),
             sources: &[],
+            begun: None,
         }),
+        Proposal::Checkpoint(new) => alive(session, state).and_then(|()| checkpoint(new)),
         Proposal::Send(_)
         | Proposal::Unmount { .. }
         | Proposal::SetDeadlines { .. }
@@ -106,9 +112,18 @@ pub(crate) fn needs<'a>(
         | Proposal::ClaimAlone { .. }
         | Proposal::Revive { .. }
         | Proposal::Brain { .. }
-        | Proposal::Keyed { .. }
-        | Proposal::Checkpoint(_) => alive(session, state).map(|()| Needs::default()),
+        | Proposal::Keyed { .. } => alive(session, state).map(|()| Needs::default()),
     }
+}
+
+/// A checkpoint is named as long as it is not given up.
+fn checkpoint(new: &Checkpointed) -> Result<Needs<'static>, AppendError> {
+    let blob = Blob::of_session(&new.blob);
+    let blob = blob.ok_or(Refusal::Illegal("the blob has no key of a checkpoint"))?;
+    Ok(Needs {
+        begun: Some(blob),
+        ..Needs::default()
+    })
 }
 
 fn alive(session: SessionId, state: Option<&State>) -> Result<(), AppendError> {

@@ -14,21 +14,29 @@ use crate::{Blob, Order, ReadError, Receipt, WriteError};
 /// Files. Their bytes are blobs that a [`FileId`] names, and several files may share one.
 ///
 /// A blob is loose from before it is written until a file names it, and again when the last file
-/// that named it is gone; loose blobs of nobody who lives are there to be removed. Files that are
-/// mounted in a session are copied and removed by the append that mounts or unmounts them, and all
-/// files of a session go with the append that deletes it.
+/// that named it is gone. The note of a blob that is being written is the right to name it: whoever
+/// names it takes the note, and whoever gives it up, or declares its writer dead, takes the right
+/// away. So of a name and a removal that meet, one comes to nothing, and a blob that is listed as
+/// loose is nobody's for ever. A blob is begun once.
 ///
-/// Checkpoints are noted in the same way: the append that names one ends its note and loosens the one
+/// Files that are mounted in a session are copied and removed by the append that mounts or unmounts
+/// them, and all files of a session go with the append that deletes it.
+///
+/// Checkpoints are noted in the same way: the append that names one takes its note and loosens the one
 /// before, and the append that archives or deletes a session loosens its last one.
 #[async_trait]
 pub trait Files: Debug + Send + Sync {
     /// Notes that a process is about to write a blob.
     async fn begin_blob(&self, blob: Blob, by: ProcessId) -> Result<(), WriteError>;
 
-    /// Notes that nobody will name a blob that was begun. One that is named by now stays.
-    async fn drop_blob(&self, blob: Blob) -> Result<(), WriteError>;
+    /// Gives up a blob that was begun: nothing comes to name it from now on.
+    ///
+    /// Returns false if something has named it before: then it stays.
+    async fn drop_blob(&self, blob: Blob) -> Result<bool, WriteError>;
 
     /// Stores a new file, with the receipt of its request in the same transaction.
+    ///
+    /// Its blob was begun; one that was given up meanwhile is [`WriteError::Unavailable`].
     async fn insert_file(
         &self,
         new: StoredFile,
@@ -37,6 +45,7 @@ pub trait Files: Debug + Send + Sync {
 
     /// Stores an output of a session over an older one of the same path; returns the file's id.
     ///
+    /// Its blob was begun; one that was given up meanwhile is [`WriteError::Unavailable`].
     /// The file keeps its id and its creation. One that was removed is not published again in the
     /// same version: the new blob is loose then, and `None` is returned. A session that is deleted
     /// or never was is [`WriteError::NotFound`].
@@ -58,11 +67,19 @@ pub trait Files: Debug + Send + Sync {
     /// before `forgotten`; returns how many files that were.
     async fn expire_files(&self, now: Micros, forgotten: Micros) -> Result<usize, WriteError>;
 
-    /// Lists some loose blobs that no living process is about to name.
+    /// Lists some loose blobs that nothing can come to name; those that dead processes were writing
+    /// are among them from now on.
     async fn loose_blobs(&self, limit: usize) -> Result<Vec<Blob>, ReadError>;
 
-    /// Forgets a loose blob that was removed.
+    /// Forgets a loose blob that was listed and removed.
     async fn forget_blob(&self, blob: Blob) -> Result<(), WriteError>;
+}
+
+/// Returns the answer to whoever would name bytes that are not there for ever.
+pub(crate) fn given_up(blob: FileId) -> WriteError {
+    WriteError::Unavailable(format!(
+        "the bytes `{blob}` were given up before they had a name"
+    ))
 }
 
 /// A file as it is stored.

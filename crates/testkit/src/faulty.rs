@@ -6,6 +6,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -35,6 +36,8 @@ pub enum Fault {
     Dead,
     /// Its writer died waiting: it is appended, and nobody hears of it.
     Unheard,
+    /// It reaches the store so much later.
+    Late(Duration),
 }
 
 /// Decides about an append, which is the n-th from 1.
@@ -46,6 +49,7 @@ pub struct Faulty<S> {
     count: AtomicU64,
     silent: AtomicBool,
     hook: Mutex<Box<Hook>>,
+    away: AtomicBool,
 }
 
 impl<S: fmt::Debug> fmt::Debug for Faulty<S> {
@@ -65,7 +69,20 @@ impl<S> Faulty<S> {
             count: AtomicU64::new(0),
             silent: AtomicBool::new(false),
             hook: Mutex::new(hook),
+            away: AtomicBool::new(false),
         }
+    }
+
+    /// Makes every append and every note of a blob fail, or lets them succeed again.
+    pub fn away(&self, away: bool) {
+        self.away.store(away, Ordering::SeqCst);
+    }
+
+    fn here(&self) -> Result<(), WriteError> {
+        if self.away.load(Ordering::SeqCst) {
+            return Err(WriteError::Unavailable(AWAY.to_owned()));
+        }
+        Ok(())
     }
 
     /// Lets the append that is the n-th from now on, counted from 1, meet a fault.
@@ -103,12 +120,14 @@ impl<S> Faulty<S> {
     }
 }
 
+const AWAY: &str = "a fault was injected";
+
 fn lost() -> AppendError {
-    AppendError::Unavailable("a fault was injected".to_owned())
+    AppendError::Unavailable(AWAY.to_owned())
 }
 
 #[async_trait]
-impl<S: Log> Log for Faulty<S> {
+impl<S: Log + Clone + 'static> Log for Faulty<S> {
     fn append(&self, session: SessionId, append: Append) -> Pending {
         let number = self.count.fetch_add(1, Ordering::SeqCst) + 1;
         let fault = {
@@ -116,6 +135,7 @@ impl<S: Log> Log for Faulty<S> {
             hook(number, session, &append)
         };
         match fault {
+            _ if self.here().is_err() => Box::pin(async { Err(lost()) }),
             Fault::None => self.inner.append(session, append),
             Fault::Before => Box::pin(async { Err(lost()) }),
             Fault::Dead => Box::pin(std::future::pending()),
@@ -124,6 +144,13 @@ impl<S: Log> Log for Faulty<S> {
                 Box::pin(async move {
                     drop(pending.await);
                     std::future::pending().await
+                })
+            }
+            Fault::Late(by) => {
+                let store = self.inner.clone();
+                Box::pin(async move {
+                    tokio::time::sleep(by).await;
+                    store.append(session, append).await
                 })
             }
             Fault::After => {
@@ -310,10 +337,12 @@ impl<S: Resources> Resources for Faulty<S> {
 #[async_trait]
 impl<S: Files> Files for Faulty<S> {
     async fn begin_blob(&self, blob: Blob, by: ProcessId) -> Result<(), WriteError> {
+        self.here()?;
         self.inner.begin_blob(blob, by).await
     }
 
-    async fn drop_blob(&self, blob: Blob) -> Result<(), WriteError> {
+    async fn drop_blob(&self, blob: Blob) -> Result<bool, WriteError> {
+        self.here()?;
         self.inner.drop_blob(blob).await
     }
 
@@ -354,6 +383,7 @@ impl<S: Files> Files for Faulty<S> {
     }
 
     async fn forget_blob(&self, blob: Blob) -> Result<(), WriteError> {
+        self.here()?;
         self.inner.forget_blob(blob).await
     }
 }

@@ -57,6 +57,8 @@ impl Dial for ManualClock {
 pub struct RuntimeClock {
     start: Micros,
     began: tokio::time::Instant,
+    /// By how many microseconds it was set forward, or back.
+    set: AtomicI64,
 }
 
 impl RuntimeClock {
@@ -65,13 +67,21 @@ impl RuntimeClock {
         Self {
             start,
             began: tokio::time::Instant::now(),
+            set: AtomicI64::new(0),
         }
+    }
+
+    /// Sets it forward, or back, by so many seconds.
+    pub fn jump(&self, seconds: i64) {
+        let micros = seconds.saturating_mul(1_000_000);
+        self.set.fetch_add(micros, Ordering::SeqCst);
     }
 }
 
 impl Clock for RuntimeClock {
     fn now(&self) -> Micros {
-        self.start.after(self.began.elapsed())
+        let steady = self.start.after(self.began.elapsed());
+        Micros(steady.0.saturating_add(self.set.load(Ordering::SeqCst)))
     }
 
     fn uptime(&self) -> Duration {
@@ -96,5 +106,9 @@ mod tests {
         let clock = RuntimeClock::new(Micros(0));
         tokio::time::sleep(Duration::from_secs(3_600)).await;
         assert!(clock.now() >= Micros(3_600_000_000));
+        clock.jump(-7_200);
+        assert!(clock.now() < Micros(0));
+        clock.jump(3_600);
+        assert!(clock.now() >= Micros(0));
     }
 }

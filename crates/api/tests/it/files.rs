@@ -9,6 +9,7 @@ use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use outlast_kernel::StoredFile;
 use outlast_protocol::id::FileId;
+use outlast_store::{Files as _, Resources as _};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, KEY, PATIENCE, Reply, id, request};
@@ -65,9 +66,10 @@ impl Bench {
             downloadable: true,
             ..stored
         };
-        outlast_store::Files::insert_file(&*self.store, stored, None)
-            .await
-            .unwrap();
+        let processes = self.store.processes().await.unwrap();
+        let living = processes.iter().find(|process| !process.dead).unwrap();
+        self.store.begin_blob(id.into(), living.id).await.unwrap();
+        self.store.insert_file(stored, None).await.unwrap();
     }
 
     /// Waits until so many blobs are left.

@@ -3,7 +3,7 @@
 //! A blob is noted as loose before its first byte is written, and the append that names it ends the
 //! note: what a crash leaves between the two is removed by the next process.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use outlast_blobs::{BadKey, Key};
 use outlast_hands::files::{Packed, Sum};
@@ -44,7 +44,7 @@ pub(super) async fn take(inner: &Arc<Inner>, due: Due) -> Outcome {
         Some(hand) => hand.dirty.take(),
         None => return Outcome::Pointless,
     };
-    let at = inner.clock.now();
+    let at = moment(&state, inner.clock.now());
     let packed = match inner.hands.checkpoint(incarnation).await {
         Ok(packed) => packed,
         Err(error) if is_pointless(&error) => return Outcome::Pointless,
@@ -88,7 +88,7 @@ async fn keep(
     let blob = Blob::of_session(key.as_str()).ok_or(Fault::Name)?;
     let loose = Loose::begin(inner, blob.clone()).await?;
     let Packed { sum, content } = packed;
-    let stored = inner.blobs.put_from(&key, content).await?;
+    let (loose, stored) = loose.fill(&key, content).await?;
     if stored != sum.bytes {
         let packed = sum.bytes;
         return Err(Fault::Short { stored, packed });
@@ -102,8 +102,8 @@ async fn keep(
         at,
     };
     let proposal = Proposal::Checkpoint(new);
-    loose.check()?;
-    // If this fails nobody knows whether the log names it; the store keeps one that is named.
+    // If this fails nobody knows whether the log names it. Then it is given up, which comes to nothing
+    // if it is named by now, and else sees to it that it never is.
     let outcome = match joined(inner.append(session, proposal, None, None)).await {
         Ok(outcome) => outcome,
         // The session is gone.
@@ -119,6 +119,13 @@ async fn keep(
         files::remove(inner, old).await;
     }
     Ok(Outcome::Taken)
+}
+
+/// Returns when a checkpoint is taken: after everything that the log knows, whatever the clock says.
+fn moment(state: &State, now: Micros) -> Micros {
+    let known = state.checkpoint.as_ref().map(|known| known.at);
+    let after = known.map_or(now, |known| known.after(Duration::from_micros(1)));
+    now.max(state.at).max(after)
 }
 
 /// Draws the key of a new checkpoint: no other one ever has it.

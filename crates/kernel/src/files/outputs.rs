@@ -136,8 +136,8 @@ impl Inner {
         let loose = begun.map_err(io::Error::other)?;
         // It may grow while it is read.
         let content = Box::pin(content.take(most.saturating_add(1)));
-        let stored = self.blobs.put_from(&key(blob), content).await;
-        let bytes = stored.map_err(io::Error::other)?;
+        let filled = loose.fill(&key(blob), content).await;
+        let (loose, bytes) = filled.map_err(io::Error::other)?;
         if bytes > most {
             return Err(too_large());
         }
@@ -158,7 +158,6 @@ impl Inner {
             }),
             blob: Some(blob),
         };
-        loose.check().map_err(io::Error::other)?;
         let published = self.store.publish_file(file).await;
         let published = published.map_err(io::Error::other)?;
         if published.is_some() {

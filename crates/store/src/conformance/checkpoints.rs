@@ -12,13 +12,14 @@ use outlast_session::{
 use serde_json::json;
 
 use super::fixture::{Brain, World};
-use crate::Blob;
+use crate::{AppendError, Blob};
 
 pub(super) async fn run(world: &impl AsyncFn() -> World) {
     one_is_loose_until_a_log_names_it_and_after_the_next(&world().await).await;
     one_that_is_not_named_goes_and_one_that_is_stays(&world().await).await;
     the_end_of_a_session_loosens_its_last_one(&world().await).await;
     one_of_a_dead_process_is_loose(&world().await).await;
+    one_that_was_given_up_is_not_named(&world().await).await;
 }
 
 /// A session with a hand.
@@ -53,6 +54,15 @@ async fn begun(world: &World, session: SessionId, number: u32) -> Blob {
 
 /// Has the log name a checkpoint.
 async fn name(world: &World, session: SessionId, of: IncarnationId, blob: &Blob) -> Answer {
+    try_to_name(world, session, of, blob).await.unwrap()
+}
+
+async fn try_to_name(
+    world: &World,
+    session: SessionId,
+    of: IncarnationId,
+    blob: &Blob,
+) -> Result<Answer, AppendError> {
     world.pass(Duration::from_secs(1));
     let new = Checkpointed {
         incarnation: of,
@@ -65,7 +75,7 @@ async fn name(world: &World, session: SessionId, of: IncarnationId, blob: &Blob)
         at: world.clock.now(),
     };
     let proposal = Proposal::Checkpoint(new);
-    world.propose(session, proposal).await.unwrap().answer
+    Ok(world.propose(session, proposal).await?.answer)
 }
 
 async fn loose(world: &World) -> Vec<Blob> {
@@ -105,12 +115,12 @@ async fn one_that_is_not_named_goes_and_one_that_is_stays(world: &World) {
         "not of the newest hand"
     );
     assert_eq!(loose(world).await, []);
-    world.store.drop_blob(first.clone()).await.unwrap();
+    assert!(world.store.drop_blob(first.clone()).await.unwrap());
     only(world, first).await;
     let second = begun(world, session, 2).await;
     name(world, session, hand, &second).await;
-    // Whoever lost the answer of the append may say that the blob is not needed.
-    world.store.drop_blob(second).await.unwrap();
+    // Whoever lost the answer of the append may give the blob up.
+    assert!(!world.store.drop_blob(second).await.unwrap());
     assert_eq!(loose(world).await, []);
 }
 
@@ -129,7 +139,7 @@ async fn the_end_of_a_session_loosens_its_last_one(world: &World) {
         only(world, blob).await;
         // One that was on its way meanwhile.
         let late = begun(world, session, 2).await;
-        world.store.drop_blob(late.clone()).await.unwrap();
+        assert!(world.store.drop_blob(late.clone()).await.unwrap());
         only(world, late).await;
     }
 }
@@ -145,4 +155,28 @@ async fn one_of_a_dead_process_is_loose(world: &World) {
     let next = world.process();
     world.store.register(next, world.clock.now()).await.unwrap();
     assert_eq!(loose(world).await, [left]);
+}
+
+/// An append that comes late, by itself or of a process that was declared dead, names nothing that is
+/// about to be removed.
+async fn one_that_was_given_up_is_not_named(world: &World) {
+    let (brain, hand) = with_hand(world).await;
+    let session = brain.session;
+    let never = Blob::of_session(&format!("sessions/{session}/checkpoints/x-0")).unwrap();
+    let dropped = begun(world, session, 1).await;
+    assert!(world.store.drop_blob(dropped.clone()).await.unwrap());
+    let orphan = begun(world, session, 2).await;
+    world.store.declare_dead(world.process).await.unwrap();
+    let mut found = loose(world).await;
+    found.sort();
+    assert_eq!(found, [dropped.clone(), orphan.clone()]);
+    let tail = world.state(session).await.tail;
+    for blob in [never, dropped, orphan] {
+        let refused = try_to_name(world, session, hand, &blob).await;
+        let named =
+            matches!(&refused, Err(AppendError::Missing(what)) if *what == blob.to_string());
+        assert!(named, "{refused:?}");
+    }
+    assert_eq!(world.state(session).await.tail, tail);
+    assert_eq!(loose(world).await.len(), 2);
 }

@@ -25,6 +25,7 @@ pub(super) async fn run(world: &impl AsyncFn() -> World) {
     mounts_are_copies(&world().await).await;
     a_source_must_be_there(&world().await).await;
     blobs_of_the_living_are_not_loose(&world().await).await;
+    a_blob_that_was_given_up_gets_no_name(&world().await).await;
 }
 
 fn id(world: &World) -> FileId {
@@ -76,23 +77,57 @@ async fn gone(world: &World, id: FileId) {
 async fn bytes_stay_as_long_as_a_file_names_them(world: &World) {
     let one = stored(world, file(world)).await;
     assert_eq!(world.store.file(one.id).await.unwrap(), one);
-    let two = StoredFile {
-        id: id(world),
-        ..one.clone()
-    };
-    world.store.insert_file(two.clone(), None).await.unwrap();
+    // Whoever lost the answer of an insert may give the blob up.
+    assert!(!world.store.drop_blob(one.id.into()).await.unwrap());
+    assert_eq!(loose(world).await, []);
+    let session = world.started().await;
+    let resource = mounted(world, one.id, "/a");
+    let (copy, by) = (resource.file, world.key);
+    let mount = Proposal::Mount { resource, by };
+    world.append(session, mount).await.unwrap();
     world.store.remove_file(one.id).await.unwrap();
     gone(world, one.id).await;
     let again = world.store.remove_file(one.id).await.unwrap_err();
     assert!(matches!(again, WriteError::NotFound(_)), "{again}");
     assert_eq!(loose(world).await, []);
-    // Whoever lost the answer of an insert may say that the blob is not needed.
-    world.store.drop_blob(one.id.into()).await.unwrap();
-    assert_eq!(loose(world).await, []);
-    world.store.remove_file(two.id).await.unwrap();
+    assert_eq!(world.store.file(copy).await.unwrap().blob, one.blob);
+    world.end(session).await;
     assert_eq!(loose(world).await, [one.id]);
     world.store.forget_blob(one.id.into()).await.unwrap();
     assert_eq!(loose(world).await, []);
+}
+
+/// Of a name and a removal that meet, one comes to nothing.
+async fn a_blob_that_was_given_up_gets_no_name(world: &World) {
+    let session = world.started().await;
+    let files = [file(world), output(world, session, "1")];
+    let store = |file: StoredFile| async move {
+        match file.output {
+            Some(_) => world.store.publish_file(file).await.map(drop),
+            None => world.store.insert_file(file, None).await,
+        }
+    };
+    for file in &files {
+        let blob = Blob::from(file.id);
+        let never = store(file.clone()).await.unwrap_err();
+        assert!(matches!(never, WriteError::Unavailable(_)), "{never}");
+        let begun = world.store.begin_blob(blob.clone(), world.process);
+        begun.await.unwrap();
+        assert!(world.store.drop_blob(blob.clone()).await.unwrap());
+        let late = store(file.clone()).await.unwrap_err();
+        assert!(matches!(late, WriteError::Unavailable(_)), "{late}");
+        assert_eq!(loose(world).await, [file.id]);
+        gone(world, file.id).await;
+        world.store.forget_blob(blob).await.unwrap();
+    }
+    // Its writer was declared dead and knows nothing of it.
+    let begun = world.store.begin_blob(files[0].id.into(), world.process);
+    begun.await.unwrap();
+    world.store.declare_dead(world.process).await.unwrap();
+    assert_eq!(loose(world).await, [files[0].id]);
+    let late = store(files[0].clone()).await.unwrap_err();
+    assert!(matches!(late, WriteError::Unavailable(_)), "{late}");
+    assert_eq!(loose(world).await, [files[0].id]);
 }
 
 fn query(world: &World) -> FileQuery {
@@ -265,6 +300,8 @@ async fn an_output_keeps_its_id(world: &World) {
     assert_eq!(world.store.outputs(session).await.unwrap(), [third]);
     world.end(session).await;
     let late = output(world, session, "4");
+    let begun = world.store.begin_blob(late.id.into(), world.process);
+    begun.await.unwrap();
     let refused = world.store.publish_file(late).await.unwrap_err();
     assert!(matches!(refused, WriteError::NotFound(_)), "{refused}");
     assert_eq!(world.store.outputs(session).await.unwrap(), []);

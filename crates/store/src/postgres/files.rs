@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     FilePage, FileQuery, Order, Output, ReadError, Receipt, StoredFile, WriteError,
+    files::given_up,
     stored::{bound, file_id, integer, natural, session_id},
 };
 
@@ -59,9 +60,21 @@ pub(super) async fn insert(
     if receipts::answered(tx, receipt).await? {
         return Ok(Err(WriteError::Answered));
     }
+    if let Some(error) = taken(tx, new).await? {
+        return Ok(Err(error));
+    }
     put(tx, new).await?;
     receipts::put(tx, receipt).await?;
     Ok(Ok(()))
+}
+
+/// Takes the note of the blob that a new file is to name; says why that cannot be.
+async fn taken(tx: &Connection, new: &StoredFile) -> Result<Option<WriteError>, Fault> {
+    let Some(blob) = new.blob else {
+        return Ok(None);
+    };
+    let taken = loose::take(tx, &blob.into()).await?;
+    Ok((!taken).then(|| given_up(blob)))
 }
 
 /// Writes a row over an older one of its id, or of its path.
@@ -98,10 +111,7 @@ async fn put(tx: &Connection, file: &StoredFile) -> Result<(), Fault> {
         &file.blob.map(|id| id.to_string()),
     ];
     tx.run(text, &values).await?;
-    match file.blob {
-        Some(blob) => loose::forget(tx, &blob.into()).await,
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Stores an output over the older one of its path.
@@ -113,6 +123,9 @@ pub(super) async fn publish(tx: &Connection, new: &StoredFile) -> Written<Option
     let lives = "SELECT 1 FROM sessions WHERE id = $1 AND NOT deleted FOR UPDATE";
     if !tx.exists(lives, &[&scope]).await? {
         return Ok(Err(WriteError::NotFound(scope)));
+    }
+    if let Some(error) = taken(tx, new).await? {
+        return Ok(Err(error));
     }
     let path = new.output.as_ref().map(|output| output.path.as_str());
     let text = concat!(

@@ -13,55 +13,48 @@ pub(super) async fn begin(tx: &Connection, blob: &Blob, by: ProcessId) -> Result
     Ok(())
 }
 
-/// Forgets that a blob is loose.
+/// Takes the note of a blob that is about to be named; false if it was given up, or never begun.
+pub(super) async fn take(tx: &Connection, blob: &Blob) -> Result<bool, Fault> {
+    let text = "DELETE FROM loose_blobs WHERE blob = $1 AND process IS NOT NULL";
+    Ok(tx.run(text, &[&blob.to_string()]).await? > 0)
+}
+
+/// Gives up a blob; false if something has named it. Whoever is naming it holds the row until that
+/// is committed.
+pub(super) async fn drop_blob(tx: &Connection, blob: &Blob) -> Result<bool, Fault> {
+    let text = "UPDATE loose_blobs SET process = NULL WHERE blob = $1";
+    Ok(tx.run(text, &[&blob.to_string()]).await? > 0)
+}
+
+/// Forgets a blob that was removed.
 pub(super) async fn forget(tx: &Connection, blob: &Blob) -> Result<(), Fault> {
-    let text = "DELETE FROM loose_blobs WHERE blob = $1";
+    let text = "DELETE FROM loose_blobs WHERE blob = $1 AND process IS NULL";
     tx.run(text, &[&blob.to_string()]).await?;
     Ok(())
 }
 
-/// Loosens the blob of a file unless another file names it.
-pub(super) async fn release(tx: &Connection, blob: Option<FileId>) -> Result<(), Fault> {
-    match blob {
-        Some(file) => drop_blob(tx, &file.into()).await,
-        None => Ok(()),
-    }
-}
-
-/// Loosens a blob that nothing names.
+/// Loosens the blob that a file named, unless another one names it.
 ///
-/// That of a file is loosened and then taken back where a file names it: of two who let go at the
-/// same time, the second waits for the first at the blob's row, and then knows. Whoever names a
-/// checkpoint has the session's row, so that is waited for.
-pub(super) async fn drop_blob(tx: &Connection, blob: &Blob) -> Result<(), Fault> {
-    let name = blob.to_string();
-    if let Blob::Session { session, .. } = blob {
-        let text = "SELECT 1 FROM sessions WHERE id = $1 FOR UPDATE";
-        tx.rows(text, &[&session.to_string()]).await?;
-    }
+/// It is loosened and then taken back where a file names it: of two who let go at the same time, the
+/// second waits for the first at the blob's row, and then knows.
+pub(super) async fn release(tx: &Connection, blob: Option<FileId>) -> Result<(), Fault> {
+    let Some(file) = blob else { return Ok(()) };
+    let name = file.to_string();
     let text = "INSERT INTO loose_blobs (blob, process) VALUES ($1, NULL) \
                 ON CONFLICT (blob) DO UPDATE SET process = NULL";
     tx.run(text, &[&name]).await?;
-    match blob {
-        Blob::File(_) => {
-            let text = "DELETE FROM loose_blobs WHERE blob = $1 \
-                        AND EXISTS (SELECT 1 FROM files WHERE blob = $1)";
-            tx.run(text, &[&name]).await?;
-        }
-        Blob::Session { session, key } => {
-            let text = "DELETE FROM loose_blobs WHERE blob = $1 AND EXISTS \
-                        (SELECT 1 FROM sessions WHERE id = $2 AND NOT deleted \
-                        AND archived IS NULL AND state::jsonb -> 'checkpoint' ->> 'blob' = $3)";
-            tx.run(text, &[&name, &session.to_string(), key]).await?;
-        }
-    }
+    let text = "DELETE FROM loose_blobs WHERE blob = $1 \
+                AND EXISTS (SELECT 1 FROM files WHERE blob = $1)";
+    tx.run(text, &[&name]).await?;
     Ok(())
 }
 
-/// Lists loose blobs of nobody who lives.
+/// Lists blobs that are there to be removed, after what dead processes were writing was given up.
 pub(super) async fn list(connection: &Connection, limit: usize) -> Result<Vec<Blob>, ReadError> {
-    let text = "SELECT blob FROM loose_blobs l WHERE process IS NULL OR NOT EXISTS \
-                (SELECT 1 FROM processes p WHERE p.id = l.process AND NOT p.dead) LIMIT $1";
+    let text = "UPDATE loose_blobs l SET process = NULL WHERE l.process IS NOT NULL AND NOT EXISTS \
+                (SELECT 1 FROM processes p WHERE p.id = l.process AND NOT p.dead)";
+    connection.run(text, &[]).await?;
+    let text = "SELECT blob FROM loose_blobs WHERE process IS NULL LIMIT $1";
     let mut blobs = Vec::new();
     for row in connection.rows(text, &[&bound(limit)]).await? {
         let text: &str = row.try_get(0)?;

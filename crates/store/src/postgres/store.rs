@@ -138,10 +138,8 @@ impl Files for Postgres {
         Ok(loose::begin(&*self.pool.get().await?, &blob, by).await?)
     }
 
-    async fn drop_blob(&self, blob: Blob) -> Result<(), WriteError> {
-        pool::write!(self.pool, |tx| async {
-            loose::drop_blob(tx, &blob).await.map(Ok)
-        })
+    async fn drop_blob(&self, blob: Blob) -> Result<bool, WriteError> {
+        Ok(loose::drop_blob(&*self.pool.get().await?, &blob).await?)
     }
 
     async fn insert_file(

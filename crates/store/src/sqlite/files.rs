@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter
 use super::{fault::Fault, listing::Conditions, loose, resources::Written};
 use crate::{
     FilePage, FileQuery, Order, Output, ReadError, Receipt, StoredFile, WriteError,
+    files::given_up,
     sqlite::receipts,
     stored::{bound, file_id, integer, natural, session_id},
 };
@@ -48,11 +49,23 @@ pub(super) fn insert(tx: &Connection, new: &StoredFile, receipt: Option<&Receipt
     if receipts::answered(tx, receipt)? {
         return Ok(Err(WriteError::Answered));
     }
+    if let Some(error) = taken(tx, new)? {
+        return Ok(Err(error));
+    }
     put(tx, new)?;
     if let Some(receipt) = receipt {
         receipts::put(tx, receipt)?;
     }
     Ok(Ok(()))
+}
+
+/// Takes the note of the blob that a new file is to name; says why that cannot be.
+fn taken(tx: &Connection, new: &StoredFile) -> Result<Option<WriteError>, Fault> {
+    let Some(blob) = new.blob else {
+        return Ok(None);
+    };
+    let taken = loose::take(tx, &blob.into())?;
+    Ok((!taken).then(|| given_up(blob)))
 }
 
 /// Writes a row over an older one of its id.
@@ -80,10 +93,7 @@ fn put(tx: &Connection, file: &StoredFile) -> Result<(), Fault> {
         version,
         file.blob.map(|id| id.to_string()),
     ])?;
-    match file.blob {
-        Some(blob) => loose::forget(tx, &blob.into()),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Stores an output over the older one of its path.
@@ -94,6 +104,9 @@ pub(super) fn publish(tx: &Connection, new: &StoredFile) -> Written<Option<FileI
         .exists([&scope])?;
     if !lives {
         return Ok(Err(WriteError::NotFound(scope)));
+    }
+    if let Some(error) = taken(tx, new)? {
+        return Ok(Err(error));
     }
     let path = new.output.as_ref().map(|output| output.path.as_str());
     let old = one(tx, "scope = ?1 AND path = ?2", params![scope, path])?;

@@ -14,45 +14,49 @@ pub(super) fn note(tx: &Connection, blob: &Blob, by: Option<ProcessId>) -> Resul
     Ok(())
 }
 
-/// Forgets that a blob is loose.
+/// Takes the note of a blob that is about to be named; false if it was given up, or never begun.
+pub(super) fn take(tx: &Connection, blob: &Blob) -> Result<bool, Fault> {
+    let taken = tx
+        .prepare_cached("DELETE FROM loose_blobs WHERE blob = ?1 AND process IS NOT NULL")?
+        .execute([blob.to_string()])?;
+    Ok(taken > 0)
+}
+
+/// Tells whether a blob can be named: somebody writes it, or has written it.
+pub(super) fn is_begun(tx: &Connection, blob: &Blob) -> Result<bool, Fault> {
+    Ok(tx
+        .prepare_cached("SELECT 1 FROM loose_blobs WHERE blob = ?1 AND process IS NOT NULL")?
+        .exists([blob.to_string()])?)
+}
+
+/// Gives up a blob; false if something has named it.
+pub(super) fn drop_blob(tx: &Connection, blob: &Blob) -> Result<bool, Fault> {
+    let noted = tx
+        .prepare_cached("UPDATE loose_blobs SET process = NULL WHERE blob = ?1")?
+        .execute([blob.to_string()])?;
+    Ok(noted > 0)
+}
+
+/// Forgets a blob that was removed.
 pub(super) fn forget(tx: &Connection, blob: &Blob) -> Result<(), Fault> {
-    tx.prepare_cached("DELETE FROM loose_blobs WHERE blob = ?1")?
+    tx.prepare_cached("DELETE FROM loose_blobs WHERE blob = ?1 AND process IS NULL")?
         .execute([blob.to_string()])?;
     Ok(())
 }
 
-/// Loosens the blob of a file unless another file names it.
+/// Loosens the blob that a file named, unless another one names it.
 pub(super) fn release(tx: &Connection, blob: Option<FileId>) -> Result<(), Fault> {
-    match blob {
-        Some(file) => drop_blob(tx, &file.into()),
-        None => Ok(()),
-    }
-}
-
-/// Loosens a blob that nothing names.
-pub(super) fn drop_blob(tx: &Connection, blob: &Blob) -> Result<(), Fault> {
-    if is_named(tx, blob)? {
+    let Some(file) = blob else { return Ok(()) };
+    let named = tx
+        .prepare_cached("SELECT 1 FROM files WHERE blob = ?1 LIMIT 1")?
+        .exists([file.to_string()])?;
+    if named {
         return Ok(());
     }
-    note(tx, blob, None)
+    note(tx, &file.into(), None)
 }
 
-fn is_named(tx: &Connection, blob: &Blob) -> Result<bool, Fault> {
-    let named = match blob {
-        Blob::File(file) => tx
-            .prepare_cached("SELECT 1 FROM files WHERE blob = ?1 LIMIT 1")?
-            .exists([file.to_string()])?,
-        Blob::Session { session, key } => tx
-            .prepare_cached(
-                "SELECT 1 FROM sessions WHERE id = ?1 AND deleted = 0 AND archived IS NULL \
-                 AND json_extract(state, '$.checkpoint.blob') = ?2",
-            )?
-            .exists(params![session.to_string(), key])?,
-    };
-    Ok(named)
-}
-
-/// Ends the note of a checkpoint that a log has come to name, and loosens the one before.
+/// Takes the note of a checkpoint that a log has come to name, and loosens the one before.
 pub(super) fn checkpoints(
     tx: &Connection,
     before: Option<&State>,
@@ -62,8 +66,9 @@ pub(super) fn checkpoints(
     if old == new {
         return Ok(());
     }
+    // It was there a moment ago, in the same transaction.
     if let Some(new) = new {
-        forget(tx, &new)?;
+        take(tx, &new)?;
     }
     match old {
         Some(old) => note(tx, &old, None),
@@ -71,12 +76,30 @@ pub(super) fn checkpoints(
     }
 }
 
-/// Lists loose blobs of nobody who lives.
+/// Whose writer is dead.
+macro_rules! orphaned {
+    () => {
+        "process IS NOT NULL AND process NOT IN (SELECT id FROM processes WHERE dead = 0)"
+    };
+}
+
+/// Tells whether dead processes were writing some.
+pub(super) fn has_orphans(connection: &Connection) -> Result<bool, ReadError> {
+    let text = concat!("SELECT 1 FROM loose_blobs WHERE ", orphaned!(), " LIMIT 1");
+    Ok(connection.prepare_cached(text)?.exists([])?)
+}
+
+/// Gives up what dead processes were writing.
+pub(super) fn give_up(tx: &Connection) -> Result<(), Fault> {
+    let text = concat!("UPDATE loose_blobs SET process = NULL WHERE ", orphaned!());
+    tx.prepare_cached(text)?.execute([])?;
+    Ok(())
+}
+
+/// Lists blobs that are there to be removed.
 pub(super) fn list(connection: &Connection, limit: usize) -> Result<Vec<Blob>, ReadError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT blob FROM loose_blobs WHERE process IS NULL \
-         OR process NOT IN (SELECT id FROM processes WHERE dead = 0) LIMIT ?1",
-    )?;
+    let text = "SELECT blob FROM loose_blobs WHERE process IS NULL LIMIT ?1";
+    let mut statement = connection.prepare_cached(text)?;
     let mut rows = statement.query([bound(limit)])?;
     let mut blobs = Vec::new();
     while let Some(row) = rows.next()? {

@@ -150,7 +150,7 @@ impl Files for Sqlite {
             .await
     }
 
-    async fn drop_blob(&self, blob: Blob) -> Result<(), WriteError> {
+    async fn drop_blob(&self, blob: Blob) -> Result<bool, WriteError> {
         self.write(move |tx| loose::drop_blob(tx, &blob).map(Ok))
             .await
     }
@@ -193,6 +193,9 @@ impl Files for Sqlite {
     }
 
     async fn loose_blobs(&self, limit: usize) -> Result<Vec<Blob>, ReadError> {
+        if self.readers.read(loose::has_orphans).await? {
+            self.background(|tx| loose::give_up(tx).map(Ok)).await?;
+        }
         self.readers.read(move |tx| loose::list(tx, limit)).await
     }
 

@@ -12,7 +12,8 @@ use outlast_session::{
     body::{Config, Mounted},
 };
 use outlast_store::{
-    Append, AppendError, End, GONE, Material, Minter, Outcome, Reply, ResourceKind, Unless, seal,
+    Append, AppendError, Blob, End, GONE, Material, Minter, Outcome, Reply, ResourceKind, Unless,
+    seal,
 };
 use tokio::sync::watch;
 
@@ -100,6 +101,10 @@ impl Inner {
                 self.live(id).ok_or(missing)?;
                 self.references(&change.config, Some(&change.from))
             }
+            Proposal::Checkpoint(new) => {
+                self.live(id).ok_or(missing)?;
+                self.begun(&new.blob)
+            }
             Proposal::Send(_)
             | Proposal::Unmount { .. }
             | Proposal::SetDeadlines { .. }
@@ -111,8 +116,7 @@ impl Inner {
             | Proposal::ClaimAlone { .. }
             | Proposal::Revive { .. }
             | Proposal::Brain { .. }
-            | Proposal::Keyed { .. }
-            | Proposal::Checkpoint(_) => self.live(id).map(|_| ()).ok_or(missing),
+            | Proposal::Keyed { .. } => self.live(id).map(|_| ()).ok_or(missing),
         }
     }
 
@@ -123,6 +127,16 @@ impl Inner {
             Some(process) => Err(AppendError::Dead(process)),
             None => Ok(()),
         }
+    }
+
+    /// Checks that the blob of a checkpoint was not given up.
+    fn begun(&self, key: &str) -> Result<(), AppendError> {
+        let illegal = Refusal::Illegal("the blob has no key of a checkpoint");
+        let blob = Blob::of_session(key).ok_or(illegal)?;
+        let known = self.is_begun(&blob);
+        known
+            .then_some(())
+            .ok_or_else(|| AppendError::Missing(blob.to_string()))
     }
 
     fn sources(&self, mounted: &[Mounted], now: Micros) -> Result<(), AppendError> {

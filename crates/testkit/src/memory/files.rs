@@ -22,9 +22,13 @@ impl Files for Memory {
         Ok(())
     }
 
-    async fn drop_blob(&self, blob: Blob) -> Result<(), WriteError> {
-        self.lock().drop_blob(blob);
-        Ok(())
+    async fn drop_blob(&self, blob: Blob) -> Result<bool, WriteError> {
+        let mut inner = self.lock();
+        let note = inner.loose.get_mut(&blob);
+        Ok(note.is_some_and(|by| {
+            *by = None;
+            true
+        }))
     }
 
     async fn insert_file(
@@ -36,7 +40,8 @@ impl Files for Memory {
         if inner.answered(receipt.as_ref()) {
             return Err(WriteError::Answered);
         }
-        inner.put_file(new);
+        inner.take(&new)?;
+        inner.files.insert(new.id, new);
         inner.receipt(receipt);
         Ok(())
     }
@@ -47,11 +52,12 @@ impl Files for Memory {
             let scope = new.scope.map(|id| id.to_string());
             return Err(WriteError::NotFound(scope.unwrap_or_default()));
         }
+        inner.take(&new)?;
         let path = |file: &StoredFile| file.output.as_ref().map(|output| output.path.clone());
         let same = |old: &&StoredFile| old.scope == new.scope && path(old) == path(&new);
         let Some(old) = inner.files.values().find(same).cloned() else {
             let id = new.id;
-            inner.put_file(new);
+            inner.files.insert(id, new);
             return Ok(Some(id));
         };
         if old.blob.is_none() && old.output == new.output {
@@ -69,7 +75,7 @@ impl Files for Memory {
             new
         };
         let id = next.id;
-        inner.put_file(next);
+        inner.files.insert(id, next);
         inner.release(old.blob);
         Ok(Some(id))
     }
@@ -151,14 +157,22 @@ impl Files for Memory {
     }
 
     async fn loose_blobs(&self, limit: usize) -> Result<Vec<Blob>, ReadError> {
-        let inner = self.lock();
-        let dead = |by: &Option<ProcessId>| by.is_none_or(|by| !inner.lives(by));
-        let loose = inner.loose.iter().filter(|(_, by)| dead(by));
-        Ok(loose.map(|(blob, _)| blob.clone()).take(limit).collect())
+        let mut inner = self.lock();
+        let Inner {
+            loose, processes, ..
+        } = &mut *inner;
+        let lives = |by: &ProcessId| processes.get(by).is_some_and(|row| !row.dead);
+        for by in loose.values_mut() {
+            *by = by.filter(lives);
+        }
+        let free = loose.iter().filter(|(_, by)| by.is_none());
+        Ok(free.map(|(blob, _)| blob.clone()).take(limit).collect())
     }
 
     async fn forget_blob(&self, blob: Blob) -> Result<(), WriteError> {
-        self.lock().loose.remove(&blob);
+        self.lock()
+            .loose
+            .retain(|known, by| *known != blob || by.is_some());
         Ok(())
     }
 }
@@ -176,35 +190,33 @@ fn fits(file: &StoredFile, query: &FileQuery) -> bool {
 }
 
 impl Inner {
-    fn put_file(&mut self, file: StoredFile) {
-        if let Some(blob) = file.blob {
-            self.loose.remove(&blob.into());
+    /// Takes the note of the blob that a new file is to name.
+    fn take(&mut self, new: &StoredFile) -> Result<(), WriteError> {
+        let Some(blob) = new.blob.map(Blob::from) else {
+            return Ok(());
+        };
+        if self.is_begun(&blob) {
+            self.loose.remove(&blob);
+            return Ok(());
         }
-        self.files.insert(file.id, file);
+        Err(WriteError::Unavailable(format!("`{blob}` was given up")))
+    }
+
+    /// Tells whether a blob can be named.
+    pub(super) fn is_begun(&self, blob: &Blob) -> bool {
+        matches!(self.loose.get(blob), Some(Some(_)))
     }
 
     /// Loosens a blob that no file names any more.
     fn release(&mut self, blob: Option<FileId>) {
-        if let Some(blob) = blob {
-            self.drop_blob(blob.into());
+        if let Some(blob) = blob
+            && self.files.values().all(|file| file.blob != Some(blob))
+        {
+            self.loose.insert(blob.into(), None);
         }
     }
 
-    /// Loosens a blob that nothing names.
-    fn drop_blob(&mut self, blob: Blob) {
-        let named = match &blob {
-            Blob::File(id) => self.files.values().any(|file| file.blob == Some(*id)),
-            Blob::Session { session, .. } => {
-                let log = self.logs.get(session);
-                log.and_then(|log| Blob::needed_by(&log.state)).as_ref() == Some(&blob)
-            }
-        };
-        if !named {
-            self.loose.insert(blob, None);
-        }
-    }
-
-    /// Ends the note of a checkpoint that a log has come to name, and loosens the one before.
+    /// Takes the note of a checkpoint that a log has come to name, and loosens the one before.
     pub(super) fn checkpoints(&mut self, before: Option<&State>, after: &State) {
         let (old, new) = (before.and_then(Blob::needed_by), Blob::needed_by(after));
         if old == new {
@@ -247,7 +259,8 @@ impl Inner {
         let lacks = |list: &[Mounted], new: &Mounted| list.iter().all(|other| other.id != new.id);
         for new in now.iter().filter(|new| lacks(known, new)) {
             if let Some(source) = self.files.get(&new.source).cloned() {
-                self.put_file(source.mounted_in(after.id, new));
+                let copy = source.mounted_in(after.id, new);
+                self.files.insert(copy.id, copy);
             }
         }
         for old in known.iter().filter(|old| lacks(now, old)) {

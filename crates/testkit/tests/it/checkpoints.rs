@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use crate::lives::{Life, World};
 
 /// At rest after ten seconds, in a turn after a minute.
-const USUAL: Schedule = Schedule {
+pub(crate) const USUAL: Schedule = Schedule {
     at_rest: Some(Duration::from_secs(10)),
     within_turns: Some(Duration::from_secs(60)),
 };
 
-async fn world(schedule: Schedule) -> (World, Life, SessionId) {
+pub(crate) async fn world(schedule: Schedule) -> (World, Life, SessionId) {
     let mut world = World::new(3).await;
     world.schedule = schedule;
     let life = world.start(None).await;
@@ -25,13 +25,13 @@ async fn world(schedule: Schedule) -> (World, Life, SessionId) {
     (world, life, session)
 }
 
-fn script(steps: &Value) -> Value {
+pub(crate) fn script(steps: &Value) -> Value {
     let text = json!({ "script": steps }).to_string();
     json!([{"type": "user.message", "content": [{"type": "text", "text": text}]}])
 }
 
 /// Has the agent make one call, and waits for the end of the turn.
-async fn turn(life: &Life, session: SessionId) {
+pub(crate) async fn turn(life: &Life, session: SessionId) {
     let call = json!({"name": "bash", "input": {"command": "c"}});
     let steps = json!([{"calls": [call]}, {"text": "{{results}}"}]);
     life.send(session, &script(&steps)).await;
@@ -39,29 +39,29 @@ async fn turn(life: &Life, session: SessionId) {
 }
 
 /// Lets time pass.
-async fn pass(seconds: u64) {
+pub(crate) async fn pass(seconds: u64) {
     for _ in 0..seconds {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 
-async fn state(life: &Life, session: SessionId) -> std::sync::Arc<State> {
+pub(crate) async fn state(life: &Life, session: SessionId) -> std::sync::Arc<State> {
     life.kernel.state(session).await.unwrap()
 }
 
 /// The results that the model got, in order.
-async fn results(world: &World, session: SessionId) -> Vec<String> {
+pub(crate) async fn results(world: &World, session: SessionId) -> Vec<String> {
     let log = world.log(session).await;
     let results = log.iter().filter(|r| r.kind == Kind::AgentToolResult);
     results.map(|r| r.body.text().to_owned()).collect()
 }
 
-async fn recorded(world: &World, session: SessionId) -> usize {
+pub(crate) async fn recorded(world: &World, session: SessionId) -> usize {
     let log = world.log(session).await;
     log.iter().filter(|r| r.kind == Kind::Checkpointed).count()
 }
 
-fn keys(world: &World) -> Vec<String> {
+pub(crate) fn keys(world: &World) -> Vec<String> {
     world.blobs.keys().iter().map(Key::to_string).collect()
 }
 

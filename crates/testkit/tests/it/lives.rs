@@ -59,6 +59,8 @@ pub(crate) struct World {
 /// One process.
 pub(crate) struct Life {
     pub(crate) kernel: Kernel,
+    /// What it sees of the store.
+    pub(crate) store: Arc<Faulty<Memory>>,
     key: ApiKeyId,
     died: Arc<AtomicBool>,
     appends: Arc<AtomicU64>,
@@ -174,16 +176,17 @@ impl World {
     async fn start_on(&self, death: Option<Death>, percent: u64) -> Life {
         let died = Arc::new(AtomicBool::new(false));
         let appends = Arc::new(AtomicU64::new(0));
-        let store = Faulty::new(self.memory.clone());
+        let store = Arc::new(Faulty::new(self.memory.clone()));
         store.hook(mortal(
             death,
             died.clone(),
             appends.clone(),
             self.chance(percent),
         ));
-        let kernel = self.run(Arc::new(store), &self.hands, None).await;
+        let kernel = self.run(store.clone(), &self.hands, None).await;
         Life {
             kernel,
+            store,
             key: self.key,
             died,
             appends,
@@ -196,7 +199,7 @@ impl World {
         mut curse: impl FnMut(SessionId, &Proposal) -> Option<Fault> + Send + 'static,
     ) -> Life {
         let died: Arc<AtomicBool> = Arc::default();
-        let store = Faulty::new(self.memory.clone());
+        let store = Arc::new(Faulty::new(self.memory.clone()));
         let own = died.clone();
         store.hook(move |_, session, append| {
             if own.load(Ordering::SeqCst) {
@@ -206,9 +209,10 @@ impl World {
             own.store(fault.is_some(), Ordering::SeqCst);
             fault.unwrap_or_default()
         });
-        let kernel = self.run(Arc::new(store), &self.hands, None).await;
+        let kernel = self.run(store.clone(), &self.hands, None).await;
         Life {
             kernel,
+            store,
             key: self.key,
             died,
             appends: Arc::default(),
@@ -222,6 +226,7 @@ impl World {
         let kernel = self.run(store.clone(), &hands, Some(beats)).await;
         let life = Life {
             kernel,
+            store: store.clone(),
             key: self.key,
             died: Arc::default(),
             appends: Arc::default(),

@@ -16,6 +16,7 @@ mod crash;
 mod faults;
 mod house;
 mod lives;
+mod loose;
 mod poison;
 mod seeds;
 mod suites;

@@ -14,7 +14,7 @@ use super::super::{
     sql::Sql,
 };
 use crate::{
-    AppendError, Receipt, Reply, Unless,
+    AppendError, Blob, Receipt, Reply, Unless,
     stored::{Stored, event_id, file_id, integer, process_id},
 };
 
@@ -25,6 +25,7 @@ pub(super) struct Wanted {
     events: (Vec<i64>, Vec<String>),
     objects: (Vec<&'static str>, Vec<String>),
     sources: Vec<String>,
+    begun: Vec<String>,
     processes: Vec<String>,
     receipts: Vec<Vec<u8>>,
 }
@@ -37,6 +38,7 @@ pub(super) struct Found {
     events: HashMap<(i64, EventId), bool>,
     objects: HashMap<(String, String), i64>,
     sources: HashSet<FileId>,
+    begun: HashSet<String>,
     dead: HashSet<ProcessId>,
     receipts: HashMap<[u8; 32], Receipt>,
 }
@@ -61,6 +63,10 @@ impl Wanted {
 
     pub(super) fn sources(&mut self, sources: &[FileId]) {
         self.sources.extend(sources.iter().map(ToString::to_string));
+    }
+
+    pub(super) fn begun(&mut self, blob: Option<&Blob>) {
+        self.begun.extend(blob.map(ToString::to_string));
     }
 
     pub(super) fn process(&mut self, process: ProcessId) {
@@ -113,6 +119,12 @@ impl Wanted {
                 .say(")");
             queries.push((Kind::Sources, sql));
         }
+        if !self.begun.is_empty() {
+            let mut sql = Sql::new("SELECT l.blob FROM loose_blobs l WHERE l.blob = ANY(");
+            sql.bind(self.begun, "text[]")
+                .say(") AND l.process IS NOT NULL");
+            queries.push((Kind::Begun, sql));
+        }
         if !self.processes.is_empty() {
             let mut sql = Sql::new("SELECT p.id FROM processes p WHERE p.dead AND p.id = ANY(");
             sql.bind(self.processes, "text[]").say(")");
@@ -160,6 +172,7 @@ enum Kind {
     Events,
     Objects,
     Sources,
+    Begun,
     Processes,
     Receipts,
 }
@@ -183,6 +196,9 @@ impl Found {
             }
             Kind::Sources => {
                 self.sources.insert(file_id(row.try_get(0)?)?);
+            }
+            Kind::Begun => {
+                self.begun.insert(row.try_get(0)?);
             }
             Kind::Processes => {
                 self.dead.insert(process_id(row.try_get(0)?)?);
@@ -221,6 +237,14 @@ impl Found {
 
     pub(super) fn is_dead(&self, process: ProcessId) -> bool {
         self.dead.contains(&process)
+    }
+
+    /// Checks that the blob which a proposal names was not given up.
+    pub(super) fn check_begun(&self, blob: Option<&Blob>) -> Result<(), AppendError> {
+        match blob.map(ToString::to_string) {
+            Some(blob) if !self.begun.contains(&blob) => Err(AppendError::Missing(blob)),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Checks that what a proposal names is there.

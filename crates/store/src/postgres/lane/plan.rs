@@ -9,7 +9,7 @@ use outlast_session::{
 
 use super::found::{Found, Wanted};
 use crate::{
-    Append, AppendError, End, Material, Minter, Outcome, Receipt, Unless,
+    Append, AppendError, Blob, End, Material, Minter, Outcome, Receipt, Unless,
     deciding::{self, Seams, needs, place, unused},
     heads::Head,
     projection::{Lease, changed, epochs, kind},
@@ -39,6 +39,7 @@ pub(super) struct Step {
     drew: Vec<EventId>,
     objects: Vec<(&'static str, String, i64)>,
     sources: Vec<FileId>,
+    begun: Option<Blob>,
 }
 
 /// What a group writes.
@@ -60,6 +61,8 @@ pub(super) struct Write {
     pub(super) sources: Vec<String>,
     /// Bodies that are taken away by it.
     pub(super) erasures: Vec<Erasure>,
+    /// Blobs that must not have been given up.
+    pub(super) begun: Vec<String>,
 }
 
 impl Write {
@@ -156,6 +159,7 @@ impl Judged {
         for step in &self.steps {
             wanted.objects(&step.objects);
             wanted.sources(&step.sources);
+            wanted.begun(step.begun.as_ref());
             let Some(no) = no else { continue };
             for draft in &step.decision.drafts {
                 match &draft.body {
@@ -256,6 +260,7 @@ fn step(
         drew: minter.into_drawn(),
         objects: objects.collect(),
         sources: needs.sources.iter().map(|new| new.source).collect(),
+        begun: needs.begun,
     })
 }
 
@@ -273,6 +278,7 @@ struct Build<'a> {
     objects: Vec<(&'static str, String, i64)>,
     sources: Vec<String>,
     erasures: Vec<Erasure>,
+    begun: Vec<String>,
     late: Vec<Late>,
 }
 
@@ -292,12 +298,14 @@ impl<'a> Build<'a> {
             objects: Vec::new(),
             sources: Vec::new(),
             erasures: Vec::new(),
+            begun: Vec::new(),
             late: Vec::new(),
         }
     }
 
     fn add(&mut self, step: Step, job: &AppendJob, found: &Found) -> Result<Done, AppendError> {
         found.check(&step.objects, &step.sources)?;
+        found.check_begun(step.begun.as_ref())?;
         let claimant = job.append.proposal.claimant();
         if let Some(process) = claimant.filter(|process| found.is_dead(*process)) {
             return Err(AppendError::Dead(process));
@@ -340,6 +348,7 @@ impl<'a> Build<'a> {
                 self.sources.push(source);
             }
         }
+        self.begun.extend(step.begun.map(|blob| blob.to_string()));
         let records: Arc<[Record]> = sealed.iter().map(|stored| stored.record.clone()).collect();
         self.records.extend(sealed);
         self.state = Some(state.clone());
@@ -450,6 +459,7 @@ impl<'a> Build<'a> {
             objects: self.objects,
             sources: self.sources,
             erasures: self.erasures,
+            begun: self.begun,
             state,
         };
         (Some(write), self.late)

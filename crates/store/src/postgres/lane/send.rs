@@ -217,6 +217,7 @@ impl Parts {
             write.before.is_some()
                 && write.objects.is_empty()
                 && write.sources.is_empty()
+                && write.begun.is_empty()
                 && write.guarded().next().is_none()
         };
         let many = writes.iter().filter(|(_, write)| plain(write)).count() > FEW;

@@ -155,7 +155,7 @@ fn loosen(sides: &mut Vec<Sql>, mut sql: Sql) {
     ));
 }
 
-/// Ends the note of a checkpoint that a log has come to name, and loosens the one before.
+/// Takes the note of a checkpoint that a log has come to name, and loosens the one before.
 fn checkpoints(sides: &mut Vec<Sql>, write: &Write, before: Option<&State>) {
     let (old, new) = (
         before.and_then(Blob::needed_by),
@@ -264,6 +264,14 @@ pub(super) fn holds(writes: &[&Write]) -> Vec<Sql> {
         let mut sql = Sql::new("SELECT 1 FROM files f WHERE f.id = ANY(");
         sql.bind(sources, "text[]")
             .say(") ORDER BY f.id FOR SHARE OF f");
+        holds.push(sql);
+    }
+    let begun = writes.iter().flat_map(|write| write.begun.clone());
+    let begun: Vec<String> = begun.collect();
+    if !begun.is_empty() {
+        let mut sql = Sql::new("SELECT 1 FROM loose_blobs l WHERE l.blob = ANY(");
+        sql.bind(begun, "text[]")
+            .say(") ORDER BY l.blob FOR UPDATE OF l");
         holds.push(sql);
     }
     holds

@@ -113,6 +113,16 @@ fn guards(sql: &mut Sql, write: &Write) {
             .say(")) = ")
             .bind(count, "bigint");
     }
+    if !write.begun.is_empty() {
+        let count = i64::try_from(write.begun.len()).unwrap_or(i64::MAX);
+        sql.say(
+            " AND (SELECT count(*) FROM loose_blobs l WHERE l.process IS NOT NULL \
+             AND l.blob = ANY(",
+        )
+        .bind(write.begun.clone(), "text[]")
+        .say(")) = ")
+        .bind(count, "bigint");
+    }
 }
 
 /// Adds that no other attempt of a request was accepted; each is alone with it by now.

@@ -6,10 +6,10 @@ use rusqlite::params;
 
 use super::{Fault, Head, Pass, Stop};
 use crate::{
-    AppendError, Minter,
+    AppendError, Blob, Minter,
     deciding::{needs, unused},
     projection::kind,
-    sqlite::files,
+    sqlite::{files, loose},
 };
 
 impl Pass<'_> {
@@ -25,6 +25,9 @@ impl Pass<'_> {
             self.exists(kind(object), &id, revision)?;
         }
         self.sources(needs.sources)?;
+        if let Some(blob) = needs.begun {
+            self.begun(&blob)?;
+        }
         proposal
             .claimant()
             .map_or(Ok(()), |process| self.lives(process))
@@ -35,6 +38,15 @@ impl Pass<'_> {
         match files::missing(self.transaction, mounted, self.room.seams.clock.now())? {
             None => Ok(()),
             Some(file) => Err(AppendError::Missing(file.to_string()).into()),
+        }
+    }
+
+    /// Checks that a blob was not given up.
+    fn begun(&self, blob: &Blob) -> Result<(), Stop> {
+        if loose::is_begun(self.transaction, blob)? {
+            Ok(())
+        } else {
+            Err(AppendError::Missing(blob.to_string()).into())
         }
     }
 
