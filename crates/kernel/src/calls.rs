@@ -182,7 +182,8 @@ impl Job {
         hand: &Arc<dyn Hand>,
     ) -> Result<Asked, LeaseError> {
         let slice = Slice::after(position.saturating_sub(1), 1);
-        let records = self.inner.store.read(self.session, slice).await?;
+        let read = || self.inner.store.read(self.session, slice.clone());
+        let records = self.inner.patiently(read).await?;
         let text = records.first().map_or("{}", |record| record.body.text());
         let Ok(wanted) = serde_json::from_str::<Wanted<'_>>(text) else {
             let words = "the call's input is no longer stored";
@@ -309,16 +310,14 @@ impl Job {
             key,
             fact,
         };
-        Ok(
-            joined(self.inner.append(self.session, proposal, None, None))
-                .await?
-                .answer,
-        )
+        let line = (self.session, self.thread, self.epoch);
+        Ok(joined(self.inner.insist(line, proposal)).await?.answer)
     }
 
     /// Returns the state at the head.
     pub(crate) async fn state(&self) -> Result<Arc<State>, LeaseError> {
-        Ok(self.inner.store.head(self.session).await?)
+        let head = || self.inner.store.head(self.session);
+        Ok(self.inner.patiently(head).await?)
     }
 }
 

@@ -249,7 +249,7 @@ async fn sweep(inner: &Inner) {
 /// Listed first: whatever is there was named before. Returns what is named, and by whom.
 async fn survey(inner: &Inner) -> HashMap<IncarnationId, SessionId> {
     let mut listed = inner.hands.list().await;
-    inner.hands.notice(&listed).await;
+    inner.hands.notice(&listed, inner.clock.now()).await;
     match inner.store.named(&listed).await {
         Ok(named) => {
             let named: HashMap<_, _> = named.into_iter().collect();
@@ -284,7 +284,7 @@ pub(crate) async fn tidy(inner: Arc<Inner>) {
         let schedule = inner.options.checkpoints;
         let may = |incarnation| inner.checkpoints.may_rest(incarnation, schedule);
         let (idle, age) = (inner.options.hand_idle, inner.options.hand_age);
-        inner.hands.rest(inner.clock.now(), idle, age, may).await;
+        inner.hands.rest(idle, age, may).await;
         sweep(&inner).await;
         files::tidy(&inner).await;
         while matches!(inner.store.purge(CHUNK).await, Ok(gone) if gone > 0) {

@@ -30,7 +30,9 @@ pub enum LeaseError {
 impl From<AppendError> for LeaseError {
     fn from(error: AppendError) -> Self {
         match error {
-            AppendError::Unavailable(reason) => Self::Unavailable(reason),
+            AppendError::Unavailable(reason) | AppendError::Failed(reason) => {
+                Self::Unavailable(reason)
+            }
             AppendError::Refused(refusal @ (Refusal::Stale { .. } | Refusal::Held { .. })) => {
                 Self::Over(refusal.to_string())
             }
@@ -72,6 +74,7 @@ pub(crate) fn append(error: AppendError) -> Problem {
         error @ AppendError::Dead(_) => unavailable(&error.to_string()),
         AppendError::Answered => answered(),
         AppendError::Refused(refusal) => internal(&refusal),
+        AppendError::Failed(reason) => internal(&reason),
     }
 }
 

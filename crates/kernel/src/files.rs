@@ -122,25 +122,27 @@ impl Loose {
         Ok(loose)
     }
 
-    /// Writes it; returns how many bytes it has.
+    /// Writes it, unless `stop` comes first; returns how many bytes it has.
     ///
-    /// To the end, or until the kernel closes, even if nobody waits for it any more: a blob that got
-    /// its name after it was given up would stay for ever.
+    /// To the end, even if nobody waits for it any more: a blob that got its name after it was given up
+    /// would stay for ever.
     pub(crate) async fn fill(
         self,
         key: &Key,
         content: Reader,
+        stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(Self, u64), outlast_blobs::Error> {
         let (inner, key) = (self.inner.clone(), key.clone());
         let ended = |reason: &str| outlast_blobs::Error::Unavailable {
             key: key.clone(),
             reason: reason.to_owned(),
         };
-        let (closes, died) = (ended("the server closes"), ended("whoever wrote it died"));
-        let filling = self.inner.tasks.spawn(async move {
+        let (stopped, died) = (ended("it was stopped"), ended("whoever wrote it died"));
+        let tasks = self.inner.tasks.clone();
+        let filling = tasks.spawn(async move {
             tokio::select! {
                 stored = inner.blobs.put_from(&key, content) => stored.map(|bytes| (self, bytes)),
-                () = inner.closing.cancelled() => Err(closes),
+                () = stop => Err(stopped),
             }
         });
         filling.await.unwrap_or(Err(died))
@@ -209,7 +211,9 @@ impl Kernel {
             hasher: hasher.clone(),
         };
         let key = key(blob);
-        let filled = loose.fill(&key, Box::pin(content)).await;
+        let filled = loose
+            .fill(&key, Box::pin(content), std::future::pending())
+            .await;
         let (loose, bytes) = filled.map_err(|fault| unavailable(&fault))?;
         let hasher = hasher.lock().unwrap_or_else(PoisonError::into_inner);
         let digest = hasher.finalize().into();

@@ -81,7 +81,7 @@ impl Kernel {
             key,
             fact,
         };
-        let handle = self.0.append(session, proposal, None, None);
+        let handle = self.0.insist((session, thread, epoch), proposal);
         async move { Ok(joined(handle).await?.answer) }
     }
 }

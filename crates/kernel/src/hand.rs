@@ -15,7 +15,7 @@ use outlast_protocol::{
     environment::Packages,
     id::{EventId, IncarnationId, SessionId},
 };
-use outlast_session::{Answer, Fact, State, body::HandWanted};
+use outlast_session::{Fact, State, body::HandWanted};
 use outlast_store::ResourceKind;
 use serde::Deserialize;
 use tokio::{sync::Mutex as Turn, time::Instant};
@@ -37,9 +37,28 @@ pub(crate) struct Hands {
     pub(crate) provisioner: Arc<dyn Provisioner>,
     /// One at a time makes a session's hand.
     turns: PerSession<Turn<()>>,
-    /// When each was last used.
-    used: Mutex<HashMap<IncarnationId, Instant>>,
+    seen: Mutex<HashMap<IncarnationId, Seen>>,
     pub(crate) placed: Placed,
+}
+
+/// What this process knows of a hand that lives, by a clock that nobody sets.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// When it was made.
+    born: Instant,
+    /// When it was last used.
+    used: Instant,
+}
+
+impl Seen {
+    /// Takes note of a hand. The time of day counts this once: whether it is set forward or back later
+    /// on makes no hand older.
+    fn now(incarnation: IncarnationId, at: Micros) -> Self {
+        let (used, age) = (Instant::now(), at.since(incarnation.minted_at()));
+        // Older than the machine is up it cannot be.
+        let born = used.checked_sub(age).unwrap_or(used);
+        Self { born, used }
+    }
 }
 
 impl Hands {
@@ -47,7 +66,7 @@ impl Hands {
         Self {
             provisioner,
             turns: PerSession::default(),
-            used: Mutex::default(),
+            seen: Mutex::default(),
             placed: Placed::default(),
         }
     }
@@ -68,14 +87,16 @@ impl Hands {
     }
 
     /// Notes that a hand was used just now.
-    pub(crate) fn used(&self, incarnation: IncarnationId) {
-        self.uses().insert(incarnation, Instant::now());
+    pub(crate) fn used(&self, incarnation: IncarnationId, now: Micros) {
+        let mut seen = self.seen();
+        let hand = seen.entry(incarnation);
+        hand.or_insert_with(|| Seen::now(incarnation, now)).used = Instant::now();
     }
 
     /// Notes that a call in a hand is over; one that was reaped meanwhile is not brought back.
     pub(crate) fn left(&self, incarnation: IncarnationId) {
-        if let Some(at) = self.uses().get_mut(&incarnation) {
-            *at = Instant::now();
+        if let Some(hand) = self.seen().get_mut(&incarnation) {
+            hand.used = Instant::now();
         }
     }
 
@@ -84,18 +105,20 @@ impl Hands {
         self.provisioner.checkpoint(incarnation).await
     }
 
-    fn uses(&self) -> MutexGuard<'_, HashMap<IncarnationId, Instant>> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    fn seen(&self) -> MutexGuard<'_, HashMap<IncarnationId, Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes note of hands that live and that nobody asked for yet, such as those of the server
     /// before this one: from now on they lie unused.
-    pub(crate) async fn notice(&self, listed: &[IncarnationId]) {
+    pub(crate) async fn notice(&self, listed: &[IncarnationId], now: Micros) {
         let mut live = 0_u32;
         for incarnation in listed {
             if self.find(*incarnation).await.is_some() {
                 live += 1;
-                self.uses().entry(*incarnation).or_insert_with(Instant::now);
+                let mut seen = self.seen();
+                seen.entry(*incarnation)
+                    .or_insert_with(|| Seen::now(*incarnation, now));
             }
         }
         ::metrics::gauge!(metrics::HANDS_LIVE).set(live);
@@ -105,19 +128,18 @@ impl Hands {
     /// they may go, which one in use may not; their workspaces stay.
     pub(crate) async fn rest(
         &self,
-        now: Micros,
         idle: Duration,
         age: Option<Duration>,
         may: impl Fn(IncarnationId) -> bool,
     ) {
-        let old = |id: &IncarnationId| age.is_some_and(|age| now.since(id.minted_at()) >= age);
+        let old = |hand: &Seen| age.is_some_and(|age| hand.born.elapsed() >= age);
         let expired: Vec<_> = {
-            let uses = self.uses();
-            let why = |(id, at): (&IncarnationId, &Instant)| match at.elapsed() >= idle {
+            let seen = self.seen();
+            let why = |(id, hand): (&IncarnationId, &Seen)| match hand.used.elapsed() >= idle {
                 true => Some((*id, "idle")),
-                false => old(id).then_some((*id, "age")),
+                false => old(hand).then_some((*id, "age")),
             };
-            let expired = uses.iter().filter_map(why);
+            let expired = seen.iter().filter_map(why);
             expired.filter(|(id, _)| may(*id)).collect()
         };
         for (incarnation, why) in expired {
@@ -128,7 +150,7 @@ impl Hands {
 
     /// Returns how many hands this process knows to live.
     pub(crate) fn count(&self) -> usize {
-        self.uses().len()
+        self.seen().len()
     }
 
     /// Returns what lives or has left something on this node.
@@ -154,7 +176,7 @@ impl Hands {
     }
 
     async fn reap(&self, incarnation: IncarnationId, keep: Keep) {
-        self.uses().remove(&incarnation);
+        self.seen().remove(&incarnation);
         self.placed.forget(incarnation);
         if let Err(fault) = self.provisioner.reap(incarnation, keep).await {
             tracing::warn!(hand.id = %incarnation, "cannot reap `{incarnation}`: {fault}");
@@ -209,7 +231,8 @@ impl Job {
             None => self.inner.hands.find(hand.incarnation).await,
         };
         if let Some(found) = found {
-            self.inner.hands.used(hand.incarnation);
+            let now = self.inner.clock.now();
+            self.inner.hands.used(hand.incarnation, now);
             return Ok(Ok(found));
         }
         let lost = match self.begin_life(state, hand.incarnation).await {
@@ -240,15 +263,15 @@ impl Job {
             forgotten,
             loss,
         };
-        let answer = self
-            .fact(self.inner.event_id(), Fact::HandWanted(wanted))
+        self.fact(self.inner.event_id(), Fact::HandWanted(wanted))
             .await?;
-        if answer != Answer::Appended {
+        let state = self.state().await?;
+        let newest = state.hand.map(|hand| hand.incarnation);
+        if newest != Some(incarnation) {
             return Err(LeaseError::Illegal(
                 "another hand was wanted meanwhile".to_owned(),
             ));
         }
-        let state = self.state().await?;
         let begun = match predecessor {
             Some(_) => self.begin_life(&state, incarnation).await,
             // The session's first: nobody can have anything of it yet, so nobody is asked.
@@ -319,14 +342,17 @@ impl Job {
             return Ok(Chosen::default());
         };
         let id = config.environment_id.to_string();
-        let found = self.inner.store.get(ResourceKind::Environment, &id, None);
-        let found = found.await.map_err(|error| failed(error.to_string()))?;
+        let store = &self.inner.store;
+        let find = || store.get(ResourceKind::Environment, &id, None);
+        let found = self.inner.patiently(find).await;
+        let found = found.map_err(|error| failed(error.to_string()))?;
         serde_json::from_str(found.body.get()).map_err(|error| failed(error.to_string()))
     }
 
     /// Puts a failure into words for the model; the next call tries the same life again.
     fn told(&self, made: Result<Arc<dyn Hand>, Unmade>) -> Result<Arc<dyn Hand>, CallResult> {
-        made.inspect(|hand| self.inner.hands.used(hand.incarnation()))
+        let now = self.inner.clock.now();
+        made.inspect(|hand| self.inner.hands.used(hand.incarnation(), now))
             .map_err(|fault| {
                 tracing::error!(session.id = %self.session, "cannot make a hand: {fault}");
                 let words = format!("no sandbox could be started, the call did not run: {fault}");

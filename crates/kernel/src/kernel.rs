@@ -32,6 +32,7 @@ use crate::{
     dispatch,
     files::{GivenUp, Publisher},
     hand::{self, Hands},
+    insist::Lines,
     lease::{Claims, Lease, Leases},
     life::{self, Beats, Life},
     monitor::{self, Monitor},
@@ -121,6 +122,7 @@ pub(crate) struct Inner {
     pub(crate) previews: Bus,
     pub(crate) signals: Signals,
     pub(crate) leases: Leases,
+    pub(crate) lines: Lines,
     pub(crate) monitor: Monitor,
     pub(crate) quarantine: Quarantine,
     /// When an append last found the store unavailable, in microseconds; 0 is never.
@@ -168,6 +170,7 @@ impl Kernel {
             previews: Bus::default(),
             signals: Signals::default(),
             leases: Leases::default(),
+            lines: Lines::default(),
             monitor: Monitor::default(),
             quarantine: Quarantine::default(),
             failed_at: AtomicI64::new(0),
@@ -314,21 +317,30 @@ impl Inner {
         let inner = self.clone();
         self.tasks.spawn(async move {
             let outcome = pending.await;
-            if let Err(AppendError::Unavailable(_)) = &outcome {
-                inner
-                    .failed_at
-                    .store(inner.clock.now().0, Ordering::Relaxed);
-            }
-            match &outcome {
-                Ok(outcome) => inner.absorb(outcome, permit),
-                Err(AppendError::Unavailable(_)) if permit.is_some() => {
-                    inner.tasks.spawn(dispatch::recover(inner.clone(), session));
-                }
-                Err(AppendError::Dead(process)) => inner.life.declared(*process),
-                Err(_) => {}
-            }
+            inner.heard(session, &outcome, permit);
             outcome
         })
+    }
+
+    /// Does what follows from the answer to an append.
+    pub(crate) fn heard(
+        self: &Arc<Self>,
+        session: SessionId,
+        outcome: &Result<Outcome, AppendError>,
+        permit: Option<OwnedSemaphorePermit>,
+    ) {
+        if let Err(AppendError::Unavailable(_)) = outcome {
+            let now = self.clock.now().0;
+            self.failed_at.store(now, Ordering::Relaxed);
+        }
+        match outcome {
+            Ok(outcome) => self.absorb(outcome, permit),
+            Err(AppendError::Unavailable(_)) if permit.is_some() => {
+                self.tasks.spawn(dispatch::recover(self.clone(), session));
+            }
+            Err(AppendError::Dead(process)) => self.life.declared(*process),
+            Err(_) => {}
+        }
     }
 
     /// Returns when an append last found the store unavailable.

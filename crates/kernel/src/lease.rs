@@ -199,7 +199,8 @@ impl Lease {
             step,
         };
         // Submitted under the lock: the order of numbers is the order of proposals.
-        let handle = alive.then(|| self.inner.append(self.session, proposal, None, None));
+        let line = (self.session, self.thread, self.epoch);
+        let handle = alive.then(|| self.inner.insist(line, proposal));
         drop(now);
         async move {
             let handle = handle.ok_or(Halt::Dead)?;
@@ -212,7 +213,8 @@ impl Lease {
 
     /// Reads records of the session.
     pub async fn read(&self, slice: Slice) -> Result<Vec<Record>, LeaseError> {
-        Ok(self.inner.store.read(self.session, slice).await?)
+        let read = || self.inner.store.read(self.session, slice.clone());
+        Ok(self.inner.patiently(read).await?)
     }
 
     /// Shows what is being made to whoever watches; nothing is stored or promised.
@@ -256,11 +258,9 @@ impl Lease {
 
     /// Returns the newest context snapshot under `name`.
     pub async fn snapshot(&self, name: &str) -> Result<Option<Snapshot>, LeaseError> {
-        Ok(self
-            .inner
-            .store
-            .snapshot(self.session, self.thread, name)
-            .await?)
+        let store = &self.inner.store;
+        let read = || store.snapshot(self.session, self.thread, name);
+        Ok(self.inner.patiently(read).await?)
     }
 
     /// Keeps a context snapshot; it may be dropped at any time.

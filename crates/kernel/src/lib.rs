@@ -20,6 +20,7 @@ mod files;
 mod follow;
 mod gateway;
 mod hand;
+mod insist;
 mod kernel;
 mod lease;
 mod life;

@@ -18,7 +18,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FlockOperation, flock},
+    fs::{FlockOperation, Mode, OFlags, flock, openat, statvfs, syncfs},
     mount::{
         FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
         fsconfig_set_string, fsmount, fsopen,
@@ -39,6 +39,9 @@ pub(crate) const UPPER: &str = "upper";
 /// What an overlay needs beside it.
 pub(crate) const WORK: &str = "work";
 
+/// With less than this on the host's disk, what is written inside may find no room there.
+const NEARLY_FULL: u64 = 64 << 20;
+
 /// How often an image is asked for that the kernel has not let go of, two milliseconds apart.
 const PATIENCE: u32 = 15_000;
 
@@ -46,6 +49,10 @@ const PATIENCE: u32 = 15_000;
 #[derive(Debug)]
 pub(crate) struct Disk {
     mount: OwnedFd,
+    /// Its root, open since before anything was written: by it the kernel tells what it could not
+    /// store.
+    root: OwnedFd,
+    image: PathBuf,
 }
 
 impl Disk {
@@ -57,7 +64,19 @@ impl Disk {
         // The device keeps the file open, and with it the lock.
         let device = loops::attach(&file, image)?;
         let mount = mount(&device.path)?;
-        Ok(Self { mount })
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = openat(&mount, ".", flags, Mode::empty())?;
+        let image = image.to_owned();
+        Ok(Self { mount, root, image })
+    }
+
+    /// Stores what was written; an image that lacks something is checked before it is used again.
+    fn store(&self) -> io::Result<()> {
+        let stored = syncfs(&self.root);
+        if stored.is_err() {
+            template::suspect(&self.image)?;
+        }
+        Ok(stored?)
     }
 
     /// Returns the descriptor of the mount.
@@ -135,6 +154,22 @@ impl Layer {
         &self.path
     }
 
+    /// Tells whether it has a disk of its own, and the disk which that lies on is nearly full.
+    pub fn is_cramped(&self) -> bool {
+        let disk = self.disk.as_ref();
+        disk.is_some_and(|disk| is_cramped(&disk.image))
+    }
+
+    /// Stores what was written on its own disk. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// If something that was written since the last time could not be stored, and is lost.
+    pub fn store(&self) -> io::Result<()> {
+        let disk = self.disk.as_ref();
+        disk.map_or(Ok(()), |disk| disk.store())
+    }
+
     /// Returns what is left of the disk that it has for itself, if it has one.
     pub fn room(&self) -> Option<Room> {
         self.disk.as_ref()?.room().ok()
@@ -159,6 +194,11 @@ pub(crate) fn ensure(
         crate::remove_tree(&entry?.path())?;
     }
     Ok(disk)
+}
+
+/// Tells whether the disk that an image lies on is nearly full.
+fn is_cramped(image: &Path) -> bool {
+    statvfs(image).is_ok_and(|host| host.f_bavail.saturating_mul(host.f_frsize) < NEARLY_FULL)
 }
 
 /// Takes the image for this process and its loop device.

@@ -172,6 +172,11 @@ impl<'a, 'c> Desk<'a, 'c> {
         self.at
     }
 
+    /// Tells whether a brain is wanted now by a thread that waits for this.
+    pub(crate) fn is_due(&self, waker: &crate::Waker) -> bool {
+        waker.is_due(self.context.now, self.state.at)
+    }
+
     /// Dates this append not before a moment that it tells of.
     pub(crate) fn not_before(&mut self, moment: Micros) {
         self.at = self.at.max(moment);

@@ -28,4 +28,4 @@ pub use proposal::*;
 pub use record::{Body, Draft, DraftBody, Entry, Json, Origin, Record, json};
 pub use remains::{ERASED, remains};
 pub use state::*;
-pub use waker::Waker;
+pub use waker::{SET_BACK, Waker};

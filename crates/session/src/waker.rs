@@ -1,5 +1,7 @@
 //! Who wakes a session next: invariant 6 as a function.
 
+use std::time::Duration;
+
 use outlast_protocol::{
     Micros,
     id::{EventId, ProcessId},
@@ -26,12 +28,19 @@ pub enum Waker {
     Timer(Micros),
 }
 
+/// A clock that is so far behind a log was set back. No retry of our own waits for longer, and nodes
+/// whose clocks differ by so much are broken.
+pub const SET_BACK: Duration = Duration::from_secs(15 * 60);
+
 impl Waker {
-    /// Tells whether a brain is wanted at `now` on a thread that nobody holds.
-    pub(crate) fn is_due(&self, now: Micros) -> bool {
+    /// Tells whether a brain is wanted at `now` on a thread that nobody holds, in a log whose last
+    /// record is of the moment `last`.
+    ///
+    /// A moment that a clock chose which was set back since then is nothing to wait for.
+    pub(crate) fn is_due(&self, now: Micros, last: Micros) -> bool {
         match self {
             Self::Brain => true,
-            Self::Timer(at) => *at <= now,
+            Self::Timer(at) => *at <= now || now.after(SET_BACK) < last.min(*at),
             Self::Ended | Self::Input | Self::Parked | Self::Answers(_) | Self::Lease(_) => false,
         }
     }

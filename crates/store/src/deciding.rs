@@ -57,7 +57,7 @@ impl Seams {
         let judged = catch_unwind(AssertUnwindSafe(|| admit(state, proposal, &mut context)));
         match judged {
             Ok(decision) => Ok(decision?),
-            Err(_) => Err(AppendError::Unavailable(
+            Err(_) => Err(AppendError::Failed(
                 "deciding on the proposal failed".to_owned(),
             )),
         }

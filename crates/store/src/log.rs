@@ -142,9 +142,13 @@ pub enum AppendError {
     /// Another attempt of the request was accepted first; its receipt is there.
     #[error("another attempt of the request was accepted first")]
     Answered,
-    /// The disk is full or fails, or the store is closing: nothing was appended.
+    /// The disk is full or fails, the database is away, or the store is closing: nothing was appended,
+    /// or nobody knows. The same append may be proposed again.
     #[error("the log cannot be written: {0}")]
     Unavailable(String),
+    /// The log cannot take this append, however well the disk is: nothing was appended.
+    #[error("the log cannot take it: {0}")]
+    Failed(String),
 }
 
 /// Why nothing was read.

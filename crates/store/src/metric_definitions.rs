@@ -57,6 +57,7 @@ fn reason(error: &AppendError) -> &'static str {
         AppendError::Dead(_) => "dead",
         AppendError::Answered => "answered",
         AppendError::Unavailable(_) => "unavailable",
+        AppendError::Failed(_) => "failed",
         AppendError::Refused(refusal) => match refusal {
             Refusal::Client(_) => "client",
             Refusal::Stale { .. } => "stale",

@@ -25,7 +25,7 @@ use super::{
     journal::{At, Journal},
     link::{self, Link, Reader},
     packages::Used,
-    usage, words,
+    room, usage, words,
 };
 use crate::{CallError, Fence, Hand, HandLost, Limits, Promise, Recalled, fence::Fences};
 
@@ -47,7 +47,7 @@ enum Call {
 
 /// What changes.
 #[derive(Debug)]
-struct State {
+pub(super) struct State {
     calls: HashMap<EventId, Call>,
     fences: Fences,
     journal: Journal,
@@ -55,6 +55,8 @@ struct State {
     unsynced: Vec<(EventId, CallResult, Option<At>)>,
     /// Whether a task syncs.
     is_syncing: bool,
+    /// Whether the host's disk was nearly full since all was stored.
+    pub(super) cramped: bool,
     /// Why the sandbox is gone.
     lost: Option<String>,
     /// How often limits had struck when somebody last looked.
@@ -106,6 +108,7 @@ impl NamespaceHand {
             journal,
             unsynced: Vec::new(),
             is_syncing: true,
+            cramped: false,
             lost: None,
             pressure: Pressure::default(),
             stopped: HashMap::new(),
@@ -128,12 +131,14 @@ impl NamespaceHand {
         tasks.spawn(async move { new.sync().await });
         if hand.layer().is_some_and(|layer| layer.room().is_none()) {
             tasks.spawn(usage::keep(Arc::downgrade(&hand)));
+        } else {
+            tasks.spawn(room::watch(Arc::downgrade(&hand), hand.ended.subscribe()));
         }
         hand
     }
 
     /// Locks the state, never across an await.
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -409,8 +414,18 @@ async fn read(mut reader: Reader, hand: Weak<NamespaceHand>) {
         match reader.receive().await {
             Ok(Some(FromInit::Settled { id, answer })) => {
                 let Some(hand) = hand.upgrade() else { return };
-                if let Some(call) = EventId::parse(&id) {
-                    hand.settle(call, words::result(answer));
+                let Some(call) = EventId::parse(&id) else {
+                    continue;
+                };
+                let mut result = words::result(answer);
+                let is_lost = hand.has_unstored().await;
+                if is_lost {
+                    result.is_error = true;
+                    words::blame(&mut result, room::UNSTORED.to_owned());
+                }
+                hand.settle(call, result);
+                if is_lost {
+                    hand.end(room::UNSTORED);
                 }
             }
             Ok(Some(FromInit::Ready { .. })) => break Some("it broke the protocol".to_owned()),

@@ -13,6 +13,7 @@ mod link;
 mod maker;
 mod outputs;
 mod packages;
+mod room;
 mod slots;
 mod survey;
 mod uploads;

@@ -128,6 +128,20 @@ async fn a_writer_stands_still_while_it_is_packed_and_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_forks_without_end_stands_still_each_time() {
+    let node = Node::new().await;
+    let recipe = recipe();
+    let hand = node.provision(&recipe).await;
+    let script = "for i in $(seq 8); do (while :; do /bin/true; done) > /dev/null 2>&1 & done";
+    sh(&hand, script).await;
+    for _ in 0..20 {
+        // Fails if it does not stand still in the time that a checkpoint may take.
+        taken(&node.driver, recipe.incarnation).await;
+    }
+    assert_eq!(sh(&hand, "echo alive").await, "alive");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_dead_hand_left_is_packed_too() {
     let node = Node::new().await;
     let first = recipe();

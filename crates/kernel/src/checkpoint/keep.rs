@@ -12,13 +12,12 @@ use outlast_protocol::{
     id::{IncarnationId, SessionId},
 };
 use outlast_session::{Proposal, State, Status, body};
-use outlast_store::{Blob, ReadError, WriteError};
+use outlast_store::{AppendError, Blob, ReadError, WriteError};
 
 use super::{Due, Outcome};
 use crate::{
     files::{self, Loose},
     kernel::Inner,
-    lease::joined,
 };
 
 /// Takes a checkpoint and has the log name it.
@@ -73,7 +72,7 @@ enum Fault {
     #[error("{stored} bytes were stored of {packed}")]
     Short { stored: u64, packed: u64 },
     #[error(transparent)]
-    Append(#[from] crate::LeaseError),
+    Append(#[from] AppendError),
 }
 
 /// Stores a pack, has the log name it, and removes the one before.
@@ -88,7 +87,8 @@ async fn keep(
     let blob = Blob::of_session(key.as_str()).ok_or(Fault::Name)?;
     let loose = Loose::begin(inner, blob.clone()).await?;
     let Packed { sum, content } = packed;
-    let (loose, stored) = loose.fill(&key, content).await?;
+    let closing = inner.closing.clone().cancelled_owned();
+    let (loose, stored) = loose.fill(&key, content, closing).await?;
     if stored != sum.bytes {
         let packed = sum.bytes;
         return Err(Fault::Short { stored, packed });
@@ -104,10 +104,10 @@ async fn keep(
     let proposal = Proposal::Checkpoint(new);
     // If this fails nobody knows whether the log names it. Then it is given up, which comes to nothing
     // if it is named by now, and else sees to it that it never is.
-    let outcome = match joined(inner.append(session, proposal, None, None)).await {
+    let appended = inner.append(session, proposal, None, None).await;
+    let outcome = match appended.unwrap_or_else(|died| Err(AppendError::Failed(died.to_string()))) {
         Ok(outcome) => outcome,
-        // The session is gone.
-        Err(crate::LeaseError::Over(_)) => return Ok(Outcome::Pointless),
+        Err(AppendError::NotFound(_)) => return Ok(Outcome::Pointless),
         Err(fault) => return Err(fault.into()),
     };
     if Blob::needed_by(&outcome.state) != Some(blob) {

@@ -136,7 +136,8 @@ impl Inner {
         let loose = begun.map_err(io::Error::other)?;
         // It may grow while it is read.
         let content = Box::pin(content.take(most.saturating_add(1)));
-        let filled = loose.fill(&key(blob), content).await;
+        let closing = self.closing.clone().cancelled_owned();
+        let filled = loose.fill(&key(blob), content, closing).await;
         let (loose, bytes) = filled.map_err(io::Error::other)?;
         if bytes > most {
             return Err(too_large());

@@ -11,7 +11,7 @@ use outlast_store::{ReadError, StoredFile};
 use tokio::io::AsyncReadExt as _;
 
 use super::key;
-use crate::{Kernel, Lease, LeaseError};
+use crate::{Kernel, Lease, LeaseError, kernel::Inner};
 
 /// Types of images that models take.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
@@ -119,7 +119,8 @@ impl Lease {
         let Some(id) = FileId::parse(id) else {
             return Ok(None);
         };
-        let file = match self.inner.store.file(id).await {
+        let find = || self.inner.store.file(id);
+        let file = match self.inner.patiently(find).await {
             Ok(file) => file,
             Err(ReadError::NotFound(_)) => return Ok(None),
             Err(fault) => return Err(fault.into()),
@@ -132,20 +133,34 @@ impl Lease {
         else {
             return Ok(None);
         };
-        let unavailable = |fault: &dyn std::fmt::Display| {
-            LeaseError::Unavailable(format!("file `{id}` cannot be read: {fault}"))
+        let read = || self.inner.bytes(blob, file.bytes);
+        let bytes = match self.inner.patiently(read).await {
+            Ok(bytes) => bytes,
+            Err(ReadError::NotFound(_)) => return Ok(None),
+            Err(fault) => {
+                let words = format!("file `{id}` cannot be read: {fault}");
+                return Err(LeaseError::Unavailable(words));
+            }
         };
-        let mut content = match self.inner.blobs.open(&key(blob), 0).await {
-            Ok(content) => content.take(limits::DOCUMENT_FILE),
-            Err(outlast_blobs::Error::NotFound(_)) => return Ok(None),
-            Err(fault) => return Err(unavailable(&fault)),
-        };
-        let mut bytes = Vec::with_capacity(usize::try_from(file.bytes).unwrap_or(0));
-        let read = content.read_to_end(&mut bytes).await;
-        read.map_err(|fault| unavailable(&fault))?;
         Ok(Some(Attached {
             mime_type: mime::essence(&file.mime_type).to_owned(),
             bytes,
         }))
+    }
+}
+
+impl Inner {
+    /// Reads a file of about `size` bytes as a whole.
+    async fn bytes(&self, blob: FileId, size: u64) -> Result<Vec<u8>, ReadError> {
+        let opened = self.blobs.open(&key(blob), 0).await;
+        let content = opened.map_err(|fault| match fault {
+            outlast_blobs::Error::NotFound(_) => ReadError::NotFound(blob.to_string()),
+            outlast_blobs::Error::Unavailable { .. } => ReadError::Unavailable(fault.to_string()),
+        })?;
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        let mut content = content.take(limits::DOCUMENT_FILE);
+        let read = content.read_to_end(&mut bytes).await;
+        read.map_err(|fault| ReadError::Unavailable(fault.to_string()))?;
+        Ok(bytes)
     }
 }

@@ -11,6 +11,9 @@ use super::pause;
 /// Looks at a group that stops, two milliseconds apart, before giving up.
 const LOOKS: usize = 5_000;
 
+/// Looks after which a group of version 1 is let go and stopped from the beginning.
+const ANEW: usize = 250;
+
 /// How a group is stopped.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Freezer {
@@ -23,20 +26,35 @@ pub(crate) enum Freezer {
 impl Freezer {
     /// Stops everything and returns when it has. Blocks; lets everything go on if it fails.
     pub(crate) fn freeze(&self) -> io::Result<()> {
-        let (file, word) = match self {
-            Self::V1(folder) => (folder.join("freezer.state"), "FROZEN"),
-            Self::V2(folder) => (folder.join("cgroup.freeze"), "1"),
-        };
-        fs::write(file, word)?;
-        for _ in 0..LOOKS {
+        self.ask()?;
+        for look in 1..=LOOKS {
             if self.is_frozen()? {
                 return Ok(());
             }
             pause();
+            if matches!(self, Self::V1(_)) {
+                self.ask_again(look)?;
+            }
         }
         self.thaw()?;
         let words = "a process in it did not stop: it waits for a device or a network file system";
         Err(io::Error::new(io::ErrorKind::TimedOut, words))
+    }
+
+    fn ask(&self) -> io::Result<()> {
+        match self {
+            Self::V1(folder) => fs::write(folder.join("freezer.state"), "FROZEN"),
+            Self::V2(folder) => fs::write(folder.join("cgroup.freeze"), "1"),
+        }
+    }
+
+    /// Version 1 tells each process once, and those that come to be meanwhile may not hear of it: all
+    /// are told again. Processes that wait for each other go on for a moment.
+    fn ask_again(&self, look: usize) -> io::Result<()> {
+        if look.is_multiple_of(ANEW) {
+            self.thaw()?;
+        }
+        self.ask()
     }
 
     /// Tells whether everything stands still now.

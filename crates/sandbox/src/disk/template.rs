@@ -33,6 +33,10 @@ const STATE: (u64, u16) = (1024 + 0x3a, 1);
 /// Where the first superblock says that its journal has to be read, and the bit.
 const RECOVER: (u64, u16) = (1024 + 0x60, 4);
 
+/// The modes of an image, and of one that lacks something that was written to it.
+const SOUND: u32 = 0o600;
+const SUSPECT: u32 = 0o700;
+
 /// Makes and keeps a template for each size that was asked for.
 #[derive(Debug)]
 pub(crate) struct Templates {
@@ -84,7 +88,7 @@ impl Templates {
         fs::create_dir_all(&self.folder)?;
         let part = template.with_extension("part");
         let file = File::create(&part)?;
-        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        file.set_permissions(fs::Permissions::from_mode(SOUND))?;
         file.set_len(size(limits))?;
         drop(file);
         self.format(&part, limits.inodes)?;
@@ -147,7 +151,7 @@ fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
     let from = File::open(from)?;
     let size = from.metadata()?.len();
     let to = File::create(to)?;
-    to.set_permissions(fs::Permissions::from_mode(0o600))?;
+    to.set_permissions(fs::Permissions::from_mode(SOUND))?;
     to.set_len(size)?;
     if rustix::fs::ioctl_ficlone(&to, &from).is_ok() {
         return Ok(());
@@ -182,11 +186,18 @@ fn copy_range(source: &File, target: &File, mut from: u64, to: u64) -> io::Resul
     Ok(())
 }
 
+/// Marks an image that could not take all that was written to it: the kernel puts it away as if it was
+/// in order. By its mode, because there may be no room for anything else.
+pub(super) fn suspect(image: &Path) -> io::Result<()> {
+    fs::set_permissions(image, fs::Permissions::from_mode(SUSPECT))
+}
+
 /// Has a file system checked that was not put away in order, as after a loss of power.
 ///
 /// It is nobody's: whoever mounts it holds the lock until the kernel has put it away.
 pub(super) fn mend(image: &Path, file: &File) -> io::Result<()> {
-    if is_in_order(file)? {
+    let is_suspect = file.metadata()?.permissions().mode() & 0o777 == SUSPECT;
+    if is_in_order(file)? && !is_suspect {
         return Ok(());
     }
     let Some(program) = find("e2fsck") else {
@@ -200,7 +211,12 @@ pub(super) fn mend(image: &Path, file: &File) -> io::Result<()> {
         .output()?;
     // 1: it found something and mended it.
     match done.status.code() {
-        Some(0..=2) => Ok(()),
+        Some(0..=2) => file.set_permissions(fs::Permissions::from_mode(SOUND)),
+        _ if super::is_cramped(image) => {
+            let words =
+                "its file system has to be mended, and the host's disk has no room for that";
+            Err(io::Error::new(io::ErrorKind::StorageFull, words))
+        }
         _ => Err(io::Error::other("its file system is broken beyond repair")),
     }
 }

@@ -1,55 +1,26 @@
-use std::{fs, io::Write as _, path::Path, process::Command};
+//! A disk that is full outside of the sandboxes: that of the data directory.
+
+use std::{path::Path, time::Duration};
 
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
-use crate::support::{Does as _, TestServer, message, of, until};
+use crate::support::{
+    Binary, Disk, Does as _, Output, TestServer, bash, leftovers, message, of, outlast, said,
+    script, until,
+};
 
-/// A small disk of its own; taken away again on drop.
-struct Disk<'d>(&'d Path);
-
-impl<'d> Disk<'d> {
-    fn mount(dir: &'d Path) -> Self {
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=24m,mode=0700", "outlast-test"])
-            .arg(dir)
-            .status();
-        assert!(
-            mounted.unwrap().success(),
-            "this test needs root to mount a small disk"
-        );
-        Self(dir)
-    }
-}
-
-impl Drop for Disk<'_> {
-    fn drop(&mut self) {
-        let gone = Command::new("umount").arg("-l").arg(self.0).status();
-        assert!(gone.unwrap().success());
-    }
-}
-
-/// Fills a disk to its last byte.
-fn fill(path: &Path) {
-    let mut file = fs::File::create(path).unwrap();
-    let mut size = 1 << 20;
-    while size > 0 {
-        match file.write(&vec![b'x'; size]) {
-            Ok(written) if written > 0 => {}
-            Ok(_) | Err(_) => size /= 2,
-        }
-    }
-}
+/// How long the disk stays full: longer than a brain that gives up would have tried.
+const FULL: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_refuses_what_is_new_and_loses_nothing() {
-    let outer = tempfile::tempdir().unwrap();
-    let _disk = Disk::mount(outer.path());
-    let dir = tempfile::tempdir_in(outer.path()).unwrap();
+    let disk = Disk::mount(24);
+    let dir = tempfile::tempdir_in(disk.path()).unwrap();
     let server = TestServer::start_in(dir, |_| {}).await;
     let session = server.client().session("scripted").await;
     server.play(&session, &[message("before")], 1).await;
-    let ballast = outer.path().join("ballast");
-    fill(&ballast);
+    disk.fill();
     let path = format!("/v1/sessions/{session}/events");
     // Small appends may still fit into what the database has; a large one does not.
     let large = "y".repeat(1 << 20);
@@ -66,7 +37,7 @@ async fn a_full_disk_refuses_what_is_new_and_loses_nothing() {
             .iter()
             .any(|event| event["content"][0]["text"] == "before")
     );
-    fs::remove_file(&ballast).unwrap();
+    disk.free();
     until("the server to take events again", async || {
         let body = json!({"events": [message("after")]});
         server.client().post(&path, &body).await.ok()
@@ -88,4 +59,194 @@ async fn a_full_disk_refuses_what_is_new_and_loses_nothing() {
         );
     }
     drop(server);
+}
+
+/// A call that says when it begins, goes on for so long, and counts how often it ran.
+fn counted(seconds: f32) -> Value {
+    bash(&format!(
+        "echo x >> count; sync -f count; sleep {seconds}; cat count"
+    ))
+}
+
+/// Tells whether such a call has begun.
+fn begun(dir: &Path) -> bool {
+    leftovers::inside(dir, "count").is_some()
+}
+
+/// Begins a turn in each of some sessions; each first has a sandbox that has done something.
+async fn sessions(server: &Binary, turns: &[Value]) -> Vec<String> {
+    let mut sessions = Vec::new();
+    for _ in turns {
+        let session = server.client.session("scripted").await;
+        let steps = json!([bash("echo > warm; sync -f warm"), {"text": "warm"}]);
+        server.client.send(&session, &[script(steps)]).await;
+        server.client.idle(&session, 1).await;
+        sessions.push(session);
+    }
+    for (session, steps) in sessions.iter().zip(turns) {
+        server.client.send(session, &[script(steps.clone())]).await;
+    }
+    sessions
+}
+
+/// Keeps a disk full for a while, but for some moments; returns what a client is told who sends words.
+async fn stay_full(disk: &Disk, server: &Binary, session: &str, words: &str) -> Option<u16> {
+    let full = Instant::now() + FULL;
+    let (mut refused, mut round) = (None, 0);
+    let path = format!("/v1/sessions/{session}/events");
+    let body = json!({"events": [message(words)]});
+    while Instant::now() < full {
+        disk.fill();
+        if let Err(error) = server.client.post(&path, &body).await {
+            refused = error.status();
+        }
+        sleep(Duration::from_millis(500)).await;
+        round += 1;
+        if round % 8 == 0 {
+            disk.free();
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+    refused
+}
+
+/// Writes into a workspace; a sandbox that lost something while the disk was full says so once, and its
+/// successor takes it.
+async fn takes_more(server: &Binary, session: &str) {
+    for turn in 3.. {
+        let steps = json!([bash("echo y > more && sync more && cat more"), {"text": "end"}]);
+        server.client.send(session, &[script(steps)]).await;
+        let events = server.client.idle(session, turn).await;
+        let last = *of(&events, "agent.tool_result").last().unwrap();
+        if last["is_error"] == false {
+            assert_eq!(said(last).trim(), "y", "{last}");
+            return;
+        }
+        let told = last.to_string().contains("the host's disk is full");
+        assert!(told && turn == 3, "{last}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_wait_while_the_disk_is_full_and_go_on_by_themselves() {
+    let disk = Disk::mount(128);
+    let dir = tempfile::tempdir_in(disk.path()).unwrap();
+    let dir = dir.path();
+    let server = Binary::start(dir, None).await;
+    let large = "z".repeat(100_000);
+    let turns = [
+        json!([counted(3.0), {"text": "{{results}}"}]),
+        json!([counted(FULL.as_secs_f32() + 5.0), {"text": "{{results}}"}]),
+        json!([{"content": [{"text": "one"}, {"pause_ms": 3000}, {"text": "two"}]}]),
+        // Goes to a blob.
+        json!([{"content": [{"pause_ms": 2000}, {"text": large}]}]),
+        json!(
+            (0..40)
+                .map(|_| bash("sleep 0.1"))
+                .chain([json!({"text": "all"})])
+                .collect::<Vec<_>>()
+        ),
+    ];
+    let sessions = sessions(&server, &turns).await;
+    until("the calls to run", async || {
+        let count = leftovers::inits(dir).len();
+        (count == 5 && begun(dir)).then_some(())
+    })
+    .await;
+    // What they wrote is on the disk.
+    sleep(Duration::from_millis(500)).await;
+    let refused = stay_full(&disk, &server, &sessions[0], &large).await;
+    assert_eq!(refused, Some(503));
+    disk.free();
+    let mut all = Vec::new();
+    for session in &sessions {
+        all.push(server.client.idle(session, 2).await);
+    }
+    for (number, events) in all.iter().enumerate() {
+        let results = of(events, "agent.tool_result");
+        let errors = results.iter().filter(|result| result["is_error"] == true);
+        let words: Vec<_> = errors.map(|result| said(result)).collect();
+        // One that begins while there is no room for a word on it does not run, and says so.
+        let only_unstarted = words.iter().all(|words| words.contains("No space left"));
+        assert!(
+            only_unstarted && (number > 1 || words.is_empty()),
+            "{number}: {words:?}"
+        );
+        assert!(
+            of(events, "session.error").is_empty(),
+            "{number}: {events:?}"
+        );
+    }
+    for events in &all[..2] {
+        let results = of(events, "agent.tool_result");
+        assert_eq!(
+            (results.len(), said(results[1]).trim()),
+            (2, "x"),
+            "{results:?}"
+        );
+    }
+    // And every workspace takes more, some after they said once that something was not stored.
+    for session in &sessions {
+        takes_more(&server, session).await;
+    }
+    let spoken = |events: &[Value]| said(of(events, "agent.message").last().unwrap()).to_owned();
+    assert!(spoken(&all[2]).starts_with("one") && spoken(&all[3]) == large);
+    assert!(server.stop().await.success());
+    let verified = Output::of(outlast(dir).arg("verify")).await;
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_dies_on_a_full_disk_finds_the_result() {
+    let disk = Disk::mount(128);
+    let dir = tempfile::tempdir_in(disk.path()).unwrap();
+    let dir = dir.path();
+    let server = Binary::start(dir, None).await;
+    let key = std::fs::read_to_string(dir.join("local.key")).unwrap();
+    let turns = [json!([counted(2.0), {"text": "{{results}}"}])];
+    let sessions = sessions(&server, &turns).await;
+    until("the call to run", async || begun(dir).then_some(())).await;
+    sleep(Duration::from_millis(500)).await;
+    disk.fill();
+    // It is over, and nothing of it could be written.
+    sleep(Duration::from_secs(4)).await;
+    server.kill().await;
+    let mut command = Binary::command(dir);
+    let refused = Output::of(command.arg("serve")).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("full"), "{refused:?}");
+    disk.free();
+    let server = Binary::start(dir, Some(key.trim())).await;
+    let events = server.client.idle(&sessions[0], 2).await;
+    let results = of(&events, "agent.tool_result");
+    assert_eq!(results.len(), 2, "{results:?}");
+    assert_eq!(said(results[1]).trim(), "x", "{results:?}");
+    assert!(server.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_sandbox_could_not_store_is_told_and_the_next_one_is_sound() {
+    let disk = Disk::mount(128);
+    let dir = tempfile::tempdir_in(disk.path()).unwrap();
+    let dir = dir.path();
+    let server = Binary::start(dir, None).await;
+    let write = "echo kept > kept; sync -f kept; echo > count; sleep 3; \
+                 head -c 9000000 /dev/urandom > lost && echo written";
+    let turns = [json!([bash(write), {"text": "{{results}}"}])];
+    let sessions = sessions(&server, &turns).await;
+    until("the call to run", async || begun(dir).then_some(())).await;
+    disk.fill();
+    sleep(Duration::from_secs(6)).await;
+    disk.free();
+    let events = server.client.idle(&sessions[0], 2).await;
+    let last = *of(&events, "agent.tool_result").last().unwrap();
+    let told = said(last).contains("written") && last.to_string().contains("host's disk is full");
+    assert!(told && last["is_error"] == true, "{last}");
+    let again = "cat kept && head -c 9000000 /dev/zero > lost && sync -f lost && wc -c < lost";
+    let steps = json!([bash(again), {"text": "{{results}}"}]);
+    server.client.send(&sessions[0], &[script(steps)]).await;
+    let events = server.client.idle(&sessions[0], 3).await;
+    let last = *of(&events, "agent.tool_result").last().unwrap();
+    assert_eq!(said(last).trim(), "kept\n9000000", "{last}");
+    assert!(server.stop().await.success());
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use outlast_blobs::{Blobs as _, Key, S3, s3};
 use serde_json::{Value, json};
 
-use crate::support::{Binary, Does as _, bash, leftovers, of, said, script, until};
+use crate::support::{Binary, Does as _, bash, host, leftovers, of, said, script, until};
 
 /// Starts a server that takes checkpoints a second after a turn, or never.
 async fn start(dir: &Path, key: Option<&str>, checkpoints: bool) -> Binary {
@@ -15,10 +15,23 @@ async fn start(dir: &Path, key: Option<&str>, checkpoints: bool) -> Binary {
     Binary::start_as(&mut command, dir, key).await
 }
 
-async fn killed(server: Binary, dir: &Path) {
+/// Kills a server, and loses what it had beside its data.
+async fn lost(server: Binary, dir: &Path) {
     server.kill().await;
-    until("sandboxes to die with their server", async || {
-        leftovers::processes(dir).is_empty().then_some(())
+    // Until it is gone it may still write there.
+    host::end(dir).await;
+    assert!(leftovers::processes(dir).is_empty());
+    std::fs::remove_dir_all(dir.join("hands")).unwrap();
+}
+
+/// Waits until the log names a checkpoint: one that is stored only goes with its server.
+async fn saved(server: &Binary, session: &str) {
+    until("a checkpoint", async || {
+        let path = format!("/outlast/v1/sessions/{session}/outline");
+        let outline = server.client.get(&path, &[]).await.unwrap();
+        let records = outline["records"].as_array().unwrap();
+        let mut kinds = records.iter().map(|record| &record["kind"]);
+        kinds.any(|kind| kind == "x.checkpointed").then_some(())
     })
     .await;
 }
@@ -47,12 +60,11 @@ async fn the_files_of_the_checkpoint_come_back_and_the_model_is_told() {
     let session = first.client.session("scripted").await;
     turn(&first, &session, "echo kept > file; mkdir -p d/e", 1).await;
     let stored = || stored(dir.path(), &session);
-    until("a checkpoint", async || stored().pop()).await;
+    saved(&first, &session).await;
     assert!(first.stop().await.success());
     let next = start(dir.path(), key, false).await;
     turn(&next, &session, "echo late >> file; rmdir d/e", 2).await;
-    killed(next, dir.path()).await;
-    std::fs::remove_dir_all(dir.path().join("hands")).unwrap();
+    lost(next, dir.path()).await;
 
     let second = start(dir.path(), key, true).await;
     let events = turn(&second, &session, "cat file; ls d", 3).await;
@@ -112,9 +124,8 @@ async fn s3_has_what_the_machine_lost() {
     .unwrap();
     let folder = Key::new(format!("sessions/{session}/checkpoints")).unwrap();
     let stored = async || bucket.list(&folder, None, 9).await.unwrap();
-    until("a checkpoint", async || stored().await.pop()).await;
-    killed(first, dir.path()).await;
-    std::fs::remove_dir_all(dir.path().join("hands")).unwrap();
+    saved(&first, &session).await;
+    lost(first, dir.path()).await;
     assert!(!dir.path().join("blobs").exists());
     let second = start(Some(key.trim())).await;
     let events = turn(&second, &session, "md5sum < file", 2).await;

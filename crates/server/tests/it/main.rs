@@ -9,6 +9,7 @@
 )]
 
 mod beats;
+mod clocks;
 mod commands;
 mod config;
 mod deadlines;
@@ -34,3 +35,4 @@ mod restart;
 mod run;
 mod secrets;
 mod support;
+mod torn;

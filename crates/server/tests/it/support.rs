@@ -1,12 +1,14 @@
 //! A server in this process or one of its own, and what it must not leave behind.
 
 mod binary;
+mod disk;
 pub(crate) mod host;
 pub(crate) mod leftovers;
 mod log;
 mod server;
 
 pub(crate) use binary::{Binary, Output, outlast, signal};
+pub(crate) use disk::Disk;
 pub(crate) use server::{TestServer, model};
 
 use std::time::Duration;

@@ -23,7 +23,7 @@ pub(super) fn propose(
         Waker::Lease(holder) if claim.dead == Some(holder) => {}
         Waker::Lease(holder) if holder == claim.process => return Ok(desk.done(Answer::Nothing)),
         Waker::Lease(holder) => return Err(Refusal::Held { holder }),
-        waker if waker.is_due(desk.at()) => {}
+        waker if desk.is_due(&waker) => {}
         Waker::Ended
         | Waker::Input
         | Waker::Parked
@@ -48,11 +48,8 @@ pub(super) fn propose(
 /// Claims the primary thread along with a client's inputs, if a brain is wanted now that need not work
 /// on it alone.
 pub(super) fn with(desk: &mut Desk<'_, '_>, claim: Option<Claim>) -> Result<(), Refusal> {
-    let (now, most) = (desk.at(), desk.context.rules.attempts);
-    let wanted = desk
-        .state
-        .thread(0)
-        .is_some_and(|seen| seen.waker().is_due(now) && seen.attempts < most);
+    let (seen, most) = (desk.state.thread(0), desk.context.rules.attempts);
+    let wanted = seen.is_some_and(|seen| desk.is_due(&seen.waker()) && seen.attempts < most);
     match claim {
         Some(claim) if wanted => take(desk, 0, claim),
         Some(_) | None => Ok(()),

@@ -1,5 +1,6 @@
 //! Leases: who may take one, and what a new brain finds.
 
+use outlast_protocol::Micros;
 use outlast_session::{Answer, Refusal, Status, Step, Waker};
 
 use crate::{calls::blocked, parts, turns::working, world::World};
@@ -153,6 +154,18 @@ fn a_retry_is_claimed_when_it_is_due() {
         "session.thread_status_running",
     ]);
     assert_eq!(world.start("r1"), Answer::Appended);
+}
+
+#[test]
+fn a_clock_that_was_set_back_keeps_no_retry_waiting() {
+    let mut world = working();
+    world.retry();
+    world.skip();
+    let now = world.now;
+    world.now = Micros(now.0 - 60_000_000);
+    assert_eq!(world.claim(), Answer::Nothing, "clocks of nodes differ");
+    world.now = Micros(now.0 - 3_600_000_000);
+    assert_eq!(world.claim(), Answer::Appended);
 }
 
 #[test]

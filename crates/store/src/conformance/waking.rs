@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outlast_protocol::{
+    Micros,
     deadlines::UpdateDeadlines,
     id::{ProcessId, SessionId},
     read::Patch,
@@ -10,12 +11,13 @@ use outlast_protocol::{
 use outlast_session::{Answer, Claim, Failure, Proposal, Step, Stop, Then, json};
 use serde_json::json;
 
-use super::fixture::World;
+use super::fixture::{Brain, World};
 use crate::Ready;
 
 pub(super) async fn run(world: &impl AsyncFn() -> World) {
     work_is_found_in_order(&world().await).await;
     timers_come_due(&world().await).await;
+    a_clock_that_was_set_back_delays_no_timer(&world().await).await;
     the_dead_leave_their_threads(&world().await).await;
     who_owes_a_word_is_woken(&world().await).await;
     the_unfinished_are_known(&world().await).await;
@@ -133,9 +135,7 @@ async fn work_is_found_in_order(world: &World) {
 
     // A clock that jumped back hides nothing.
     let now = world.clock.now();
-    world
-        .clock
-        .set(outlast_protocol::Micros(now.0 - 3_600_000_000));
+    world.clock.set(Micros(now.0 - 3_600_000_000));
     assert_eq!(ready(world).await, order);
     world.clock.set(now);
 
@@ -144,16 +144,42 @@ async fn work_is_found_in_order(world: &World) {
     assert_eq!(ready(world).await, [waits(waiting[2]), waits(waiting[3])]);
 }
 
-async fn timers_come_due(world: &World) {
-    let mut brain = world.running().await;
-    assert_eq!(ready(world).await, []);
-    let due = world.clock.now().after(Duration::from_secs(30));
+/// Has a brain set a timer.
+async fn fails(world: &World, brain: &mut Brain<'_>, wait: Duration) -> Micros {
+    let due = world.clock.now().after(wait);
     let error = json(&json!({ "error": { "type": "model_overloaded_error" } }));
     let failure = Failure {
         error,
         then: Then::Retry(due),
     };
     brain.say(Step::Fail(failure)).await.unwrap();
+    due
+}
+
+async fn a_clock_that_was_set_back_delays_no_timer(world: &World) {
+    let wait = Duration::from_secs(30);
+    let mut brain = world.running().await;
+    let due = fails(world, &mut brain, wait).await;
+    world.clock.set(Micros(due.0 - 60_000_000));
+    assert_eq!(ready(world).await, [], "clocks of nodes differ a little");
+    world.clock.set(Micros(due.0 - 3_600_000_000));
+    assert_eq!(ready(world).await, [waits(brain.session)]);
+    let claimed = world.propose(brain.session, world.claim()).await.unwrap();
+    assert_eq!(claimed.answer, Answer::Appended);
+    assert_eq!(ready(world).await, []);
+    // A timer of that clock waits as long as it should.
+    brain.epoch += 1;
+    brain.seq = 0;
+    let due = fails(world, &mut brain, wait).await;
+    assert_eq!(ready(world).await, []);
+    world.clock.set(due);
+    assert_eq!(ready(world).await, [waits(brain.session)]);
+}
+
+async fn timers_come_due(world: &World) {
+    let mut brain = world.running().await;
+    assert_eq!(ready(world).await, []);
+    let due = fails(world, &mut brain, Duration::from_secs(30)).await;
     assert_eq!(ready(world).await, []);
     assert_eq!(
         world.store.next_ready(world.clock.now()).await.unwrap(),

@@ -78,6 +78,19 @@ impl Fault {
         self.code().is_some_and(|code| codes.contains(&code))
     }
 
+    /// Tells whether the same append fails again, however well the database is.
+    fn is_of_the_append(&self) -> bool {
+        match self {
+            Self::Sql(_) => {
+                self.is_certain() && !self.is_contention() && !self.is_of_the_database()
+            }
+            Self::Away(_) | Self::Blob(outlast_blobs::Error::Unavailable { .. }) => false,
+            Self::Blob(outlast_blobs::Error::NotFound(_)) | Self::Unreadable(_) | Self::Bug(_) => {
+                true
+            }
+        }
+    }
+
     /// Tells whether the database as a whole cannot do it now: it is full, starts, stops or only
     /// reads.
     pub(super) fn is_of_the_database(&self) -> bool {
@@ -113,9 +126,19 @@ impl From<Fault> for WriteError {
     }
 }
 
+impl From<&Fault> for AppendError {
+    fn from(fault: &Fault) -> Self {
+        if fault.is_of_the_append() {
+            Self::Failed(fault.to_string())
+        } else {
+            Self::Unavailable(fault.to_string())
+        }
+    }
+}
+
 impl From<Fault> for AppendError {
     fn from(fault: Fault) -> Self {
-        Self::Unavailable(fault.to_string())
+        (&fault).into()
     }
 }
 

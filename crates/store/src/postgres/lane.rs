@@ -98,11 +98,11 @@ impl Lane {
         }
         let reason = "the store is closed";
         for group in self.groups.drain(..) {
-            fail(group.jobs, reason);
+            fail(group.jobs, &away(reason));
         }
         for doubt in self.doubts.drain(..) {
             let reason = "the store was closed before it was known what became of it";
-            fail(doubt.plan.group.jobs, reason);
+            fail(doubt.plan.group.jobs, &away(reason));
         }
     }
 
@@ -155,7 +155,7 @@ impl Lane {
             let old = |job: &AppendJob| now.saturating_duration_since(job.since) >= PATIENCE;
             let count = group.jobs.iter().take_while(|job| old(job)).count();
             let left = group.jobs.split_off(count);
-            fail(group.jobs, &fault.to_string());
+            fail(group.jobs, &fault.into());
             if !left.is_empty() {
                 kept.push_back(Group {
                     jobs: left,
@@ -227,8 +227,12 @@ impl Lane {
     }
 }
 
-fn fail(jobs: Vec<AppendJob>, reason: &str) {
+fn away(reason: &str) -> AppendError {
+    AppendError::Unavailable(reason.to_owned())
+}
+
+fn fail(jobs: Vec<AppendJob>, error: &AppendError) {
     for job in jobs {
-        job.answer(Err(AppendError::Unavailable(reason.to_owned())));
+        job.answer(Err(error.clone()));
     }
 }

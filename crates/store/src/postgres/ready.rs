@@ -31,6 +31,12 @@ const DUE: &str = ready!(
     "t.ready_at",
     "WHERE t.ready_at > 0 AND t.ready_at <= $1 ORDER BY t.ready_at LIMIT $2"
 );
+/// Threads whose moment was chosen by a clock that was set back since.
+const SET_BACK: &str = ready!(
+    "t.since",
+    "WHERE t.ready_at > $1 + 900000000 AND t.ready_at < 9223372036854775807 \
+     AND t.since > $1 + 900000000 ORDER BY t.ready_at LIMIT $2"
+);
 /// Threads whose holder is not a process that lives.
 const LEFT: &str = ready!(
     "t.since",
@@ -45,7 +51,7 @@ pub(super) async fn ready(
     limit: usize,
 ) -> Result<Vec<Ready>, ReadError> {
     let mut waiting = Vec::new();
-    for text in [AT_ONCE, DUE, LEFT] {
+    for text in [AT_ONCE, DUE, SET_BACK, LEFT] {
         for row in connection.rows(text, &[&now.0, &bound(limit)]).await? {
             let holder: Option<&str> = row.try_get(3)?;
             let ready = Ready {

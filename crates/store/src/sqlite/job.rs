@@ -26,10 +26,18 @@ impl Job {
         }
     }
 
-    /// Tells the writer that nothing was written.
+    /// Tells the writer that nothing can be written now.
     pub(super) fn fail(self, reason: &str) {
         match self {
             Self::Append(job) => job.answer(Err(AppendError::Unavailable(reason.to_owned()))),
+            Self::Write(write) => write.fail(reason),
+        }
+    }
+
+    /// Tells the writer that this cannot be written, though anything else can.
+    pub(super) fn refuse(self, reason: &str) {
+        match self {
+            Self::Append(job) => job.answer(Err(AppendError::Failed(reason.to_owned()))),
             Self::Write(write) => write.fail(reason),
         }
     }

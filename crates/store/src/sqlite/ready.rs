@@ -24,18 +24,25 @@ macro_rules! ready {
 /// Threads that want one now.
 const AT_ONCE: &str = ready!(
     "t.since",
-    "WHERE t.ready_at = 0 AND ?1 = ?1 ORDER BY t.since LIMIT ?2"
+    "WHERE t.ready_at = 0 AND ?1 = ?1 AND ?3 = ?3 ORDER BY t.since LIMIT ?2"
 );
 /// Threads whose moment has come.
 const DUE: &str = ready!(
     "t.ready_at",
-    "WHERE t.ready_at > 0 AND t.ready_at <= ?1 ORDER BY t.ready_at LIMIT ?2"
+    "WHERE t.ready_at > 0 AND t.ready_at <= ?1 AND ?3 = ?3 ORDER BY t.ready_at LIMIT ?2"
+);
+/// Threads whose moment was chosen by a clock that was set back since, or before the machine was
+/// started: `?3` is a moment that no clock of today can have reached.
+const SET_BACK: &str = ready!(
+    "t.since",
+    "WHERE t.ready_at > ?3 AND t.ready_at < 9223372036854775807 AND t.since > ?3 AND ?1 = ?1 \
+     ORDER BY t.ready_at LIMIT ?2"
 );
 /// Threads whose holder is not a process that lives.
 const LEFT: &str = ready!(
     "t.since",
     "LEFT JOIN processes p ON p.id = t.holder WHERE t.holder IS NOT NULL AND t.work = 1 \
-     AND (p.id IS NULL OR p.dead = 1) AND ?1 = ?1 ORDER BY t.since LIMIT ?2"
+     AND (p.id IS NULL OR p.dead = 1) AND ?1 = ?1 AND ?3 = ?3 ORDER BY t.since LIMIT ?2"
 );
 
 /// The next moment.
@@ -48,9 +55,10 @@ pub(super) fn ready(
     limit: usize,
 ) -> Result<Vec<Ready>, ReadError> {
     let mut waiting = Vec::new();
-    for text in [AT_ONCE, DUE, LEFT] {
+    let beyond = now.after(outlast_session::SET_BACK).0;
+    for text in [AT_ONCE, DUE, SET_BACK, LEFT] {
         let mut statement = connection.prepare_cached(text)?;
-        let mut rows = statement.query(params![now.0, bound(limit)])?;
+        let mut rows = statement.query(params![now.0, bound(limit), beyond])?;
         while let Some(row) = rows.next()? {
             waiting.push((row.get::<_, i64>(2)?, read(row)?));
         }
@@ -119,6 +127,7 @@ mod tests {
         for (statement, index) in [
             (AT_ONCE, "threads_ready (ready_at=?)"),
             (DUE, "threads_ready (ready_at>? AND ready_at<?)"),
+            (SET_BACK, "threads_ready (ready_at>? AND ready_at<?)"),
             (LEFT, "threads_holder"),
             (NEXT, "threads_ready (ready_at>?)"),
         ] {

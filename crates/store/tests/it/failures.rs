@@ -45,7 +45,7 @@ async fn only_the_culprit_of_a_batch_fails() {
         match answer {
             Ok(_) => assert_ne!(number, 17),
             Err(error) => {
-                assert!(matches!(error, AppendError::Unavailable(_)), "{error}");
+                assert!(matches!(error, AppendError::Failed(_)), "{error}");
                 assert_eq!(number, 17, "{error}");
             }
         }

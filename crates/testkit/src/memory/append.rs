@@ -75,7 +75,7 @@ impl Memory {
                 .chain(sealed)
                 .find(|record| record.position == *position)
                 .map(Material::from)
-                .ok_or_else(|| AppendError::Unavailable("a copy of nothing".to_owned())),
+                .ok_or_else(|| AppendError::Failed("a copy of nothing".to_owned())),
         };
         seal(decision, end, &mut find)
     }

@@ -206,8 +206,10 @@ impl Inner {
     fn waiting(&self, log: &Session, now: Micros) -> Vec<(Micros, Ready)> {
         let (session, mut found) = (log.state.id, Vec::new());
         for (thread, seen) in (0_u32..).zip(&log.state.threads) {
-            let due = log.state.ready_at(thread).filter(|at| *at <= now);
             let since = log.since.get(&thread).copied().unwrap_or_default();
+            let beyond = now.after(outlast_session::SET_BACK);
+            let due = |at: &Micros| *at <= now || (*at < Micros::MAX && beyond < since.min(*at));
+            let due = log.state.ready_at(thread).filter(due);
             if let Some(at) = due {
                 let since = if at == Micros(0) { since } else { at };
                 found.push((

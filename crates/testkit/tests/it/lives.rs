@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use futures::FutureExt as _;
 use outlast_egress::Gateway;
 use outlast_hands::{
     Limits,
@@ -305,6 +306,16 @@ impl World {
             .await
             .unwrap()
             .id
+    }
+}
+
+impl Drop for Life {
+    /// It ends here at the latest: nothing of it may reach the next one's world.
+    fn drop(&mut self) {
+        self.died.store(true, Ordering::SeqCst);
+        self.store.away(true);
+        // Its tasks are told to end, and nobody waits for them.
+        let _ended = self.kernel.close(Duration::ZERO).now_or_never();
     }
 }
 

@@ -110,8 +110,9 @@ async fn one_of_a_process_that_was_declared_dead_is_named_never_or_for_good() {
                 "{late}"
             );
         }
-        settled(&world, &next, session).await;
+        // Until it ends, it tries again and again.
         drop(life);
+        settled(&world, &next, session).await;
     }
 }
 

@@ -221,7 +221,7 @@ impl Judged {
         }
         let (write, late) = build.finish(before.clone());
         let answers = answers.into_iter().map(|answer| {
-            answer.unwrap_or_else(|| Err(AppendError::Unavailable("it was not decided".to_owned())))
+            answer.unwrap_or_else(|| Err(AppendError::Failed("it was not decided".to_owned())))
         });
         let answers = answers.collect();
         Ok(Plan {
@@ -422,7 +422,7 @@ impl<'a> Build<'a> {
             let known = own.next().or_else(|| found.record((*no)?, position));
             known.cloned().ok_or_else(|| {
                 let words = format!("a copy names record {position}, which is not there");
-                AppendError::Unavailable(words)
+                AppendError::Failed(words)
             })
         };
         let put = |body: &Json| {

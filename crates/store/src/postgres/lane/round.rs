@@ -63,7 +63,7 @@ impl Lane {
     fn single_out(&mut self, mut groups: Vec<Group>, fault: &Fault) {
         if groups.len() == 1 {
             let jobs = groups.pop().map(|group| group.jobs);
-            return super::fail(jobs.unwrap_or_default(), &fault.to_string());
+            return super::fail(jobs.unwrap_or_default(), &fault.into());
         }
         groups.iter_mut().for_each(|group| group.alone = true);
         self.put_back(groups);
@@ -125,7 +125,7 @@ impl Lane {
             let head = match place.map(|at| read.swap_remove(at).1) {
                 Some(Ok(head)) => Some(head),
                 Some(Err(fault)) => {
-                    super::fail(group.jobs, &fault.to_string());
+                    super::fail(group.jobs, &fault.into());
                     continue;
                 }
                 None => kept.filter(|_| !fresh),
@@ -170,7 +170,7 @@ impl Lane {
                 .bodies
                 .put(plan.group.session, &late.digest, late.body);
             if let Err(error) = put.await {
-                super::fail(plan.group.jobs, &error.to_string());
+                super::fail(plan.group.jobs, &Fault::from(error).into());
                 return None;
             }
         }

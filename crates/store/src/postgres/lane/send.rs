@@ -12,7 +12,7 @@ use super::{
     statement::{batch, single},
 };
 use crate::{
-    AppendError, metric_definitions as metrics,
+    metric_definitions as metrics,
     postgres::{
         connect::{Connection, flight},
         fault::Fault,
@@ -147,7 +147,7 @@ impl Lane {
                 group.tries += 1;
                 if group.tries > PATIENCE {
                     self.room.heads.forget(group.session);
-                    super::fail(group.jobs, &fault.to_string());
+                    super::fail(group.jobs, &fault.into());
                     continue;
                 }
                 self.again(group);
@@ -174,7 +174,7 @@ impl Lane {
             self.room.heads.forget(plan.group.session);
             let answers = plan.answers.iter();
             let answers = answers.map(|answer| match answer {
-                Ok(_) => Err(AppendError::Unavailable(fault.to_string())),
+                Ok(_) => Err(fault.into()),
                 Err(error) => Err(error.clone()),
             });
             let answers = answers.collect();

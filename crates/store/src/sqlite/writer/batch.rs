@@ -43,7 +43,8 @@ impl Writer {
         }
         if batch.len() == 1 {
             tracing::error!(error = %fault, "a write failed");
-            return fail(batch, &fault.to_string());
+            let reason = fault.to_string();
+            return batch.into_iter().for_each(|job| job.refuse(&reason));
         }
         for job in batch {
             self.batch(vec![job]);
