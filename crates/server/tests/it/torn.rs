@@ -114,12 +114,14 @@ async fn a_mounted_file_is_whole_or_not_there_and_comes_at_last() {
         let body =
             json!({"type": "file", "file_id": file["id"], "mount_path": format!("/in/{round}")});
         let path = format!("/v1/sessions/{session}/resources");
-        let mounting = server.client.clone();
-        let killing = async {
-            sleep(Duration::from_millis(round * 17)).await;
-            server.kill().await;
+        // Its client asks again for a minute; here it must ask once.
+        let asked = {
+            let (client, path, body) = (server.client.clone(), path.clone(), body.clone());
+            tokio::spawn(async move { client.post(&path, &body).await.map(drop) })
         };
-        let (_, ()) = tokio::join!(mounting.post(&path, &body), killing);
+        sleep(Duration::from_millis(round * 17)).await;
+        server.kill().await;
+        asked.abort();
         server = start(dir, &key).await;
         let listed = server.client.list(&path, &[], 100).await.unwrap();
         let named = |one: &&Value| {

@@ -31,11 +31,12 @@ const DUE: &str = ready!(
     "t.ready_at",
     "WHERE t.ready_at > 0 AND t.ready_at <= $1 ORDER BY t.ready_at LIMIT $2"
 );
-/// Threads whose moment was chosen by a clock that was set back since.
+/// Threads whose moment was chosen by a clock that was set back since: `$1` is a moment that no clock
+/// of today can have reached.
 const SET_BACK: &str = ready!(
     "t.since",
-    "WHERE t.ready_at > $1 + 900000000 AND t.ready_at < 9223372036854775807 \
-     AND t.since > $1 + 900000000 ORDER BY t.ready_at LIMIT $2"
+    "WHERE t.ready_at > $1::bigint AND t.ready_at < 9223372036854775807 AND t.since > $1::bigint \
+     ORDER BY t.ready_at LIMIT $2"
 );
 /// Threads whose holder is not a process that lives.
 const LEFT: &str = ready!(
@@ -51,8 +52,9 @@ pub(super) async fn ready(
     limit: usize,
 ) -> Result<Vec<Ready>, ReadError> {
     let mut waiting = Vec::new();
-    for text in [AT_ONCE, DUE, SET_BACK, LEFT] {
-        for row in connection.rows(text, &[&now.0, &bound(limit)]).await? {
+    let beyond = now.after(outlast_session::SET_BACK);
+    for (text, at) in [(AT_ONCE, now), (DUE, now), (SET_BACK, beyond), (LEFT, now)] {
+        for row in connection.rows(text, &[&at.0, &bound(limit)]).await? {
             let holder: Option<&str> = row.try_get(3)?;
             let ready = Ready {
                 session: session_id(row.try_get(0)?)?,
