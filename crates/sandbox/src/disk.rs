@@ -63,7 +63,8 @@ impl Disk {
         template::mend(image, &file)?;
         // The device keeps the file open, and with it the lock.
         let device = loops::attach(&file, image)?;
-        let mount = mount(&device.path)?;
+        // What cannot be mounted is checked before the next attempt.
+        let mount = mount(&device.path).inspect_err(|_| drop(template::suspect(image)))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(&mount, ".", flags, Mode::empty())?;
         let image = image.to_owned();

@@ -37,6 +37,9 @@ const RECOVER: (u64, u16) = (1024 + 0x60, 4);
 const SOUND: u32 = 0o600;
 const SUSPECT: u32 = 0o700;
 
+/// How often a file system is mended: some faults come to light once others are out of the way.
+const REPAIRS: u32 = 3;
+
 /// Makes and keeps a template for each size that was asked for.
 #[derive(Debug)]
 pub(crate) struct Templates {
@@ -197,12 +200,29 @@ pub(super) fn suspect(image: &Path) -> io::Result<()> {
 /// It is nobody's: whoever mounts it holds the lock until the kernel has put it away.
 pub(super) fn mend(image: &Path, file: &File) -> io::Result<()> {
     let is_suspect = file.metadata()?.permissions().mode() & 0o777 == SUSPECT;
-    if is_in_order(file)? && !is_suspect {
+    if is_in_order(file) && !is_suspect {
         return Ok(());
     }
     let Some(program) = find("e2fsck") else {
         return Ok(());
     };
+    for _ in 0..REPAIRS {
+        if check(&program, image)? {
+            return file.set_permissions(fs::Permissions::from_mode(SOUND));
+        }
+    }
+    if super::is_cramped(image) {
+        let words = "its file system has to be mended, and the host's disk has no room for that";
+        return Err(io::Error::new(io::ErrorKind::StorageFull, words));
+    }
+    // Out of the way, for an operator to look at: nobody finds it any more, so what comes next begins
+    // with the newest checkpoint.
+    fs::rename(image, image.with_extension("broken"))?;
+    Err(io::Error::other("its file system is broken beyond repair"))
+}
+
+/// Has a file system checked and mended; tells whether it is sound now.
+fn check(program: &Path, image: &Path) -> io::Result<bool> {
     let done = Command::new(program)
         .env_clear()
         .args(["-f", "-y"])
@@ -210,25 +230,17 @@ pub(super) fn mend(image: &Path, file: &File) -> io::Result<()> {
         .stdin(Stdio::null())
         .output()?;
     // 1: it found something and mended it.
-    match done.status.code() {
-        Some(0..=2) => file.set_permissions(fs::Permissions::from_mode(SOUND)),
-        _ if super::is_cramped(image) => {
-            let words =
-                "its file system has to be mended, and the host's disk has no room for that";
-            Err(io::Error::new(io::ErrorKind::StorageFull, words))
-        }
-        _ => Err(io::Error::other("its file system is broken beyond repair")),
-    }
+    Ok(matches!(done.status.code(), Some(0..=2)))
 }
 
-/// Tells whether it was put away in order.
-fn is_in_order(file: &File) -> io::Result<bool> {
-    let word = |(at, bit): (u64, u16)| -> io::Result<bool> {
+/// Tells whether it was put away in order; what is too short to say so was not.
+fn is_in_order(file: &File) -> bool {
+    let has = |(at, bit): (u64, u16)| {
         let mut bytes = [0; 2];
-        file.read_exact_at(&mut bytes, at)?;
-        Ok(u16::from_le_bytes(bytes) & bit != 0)
+        let read = file.read_exact_at(&mut bytes, at);
+        read.is_ok() && u16::from_le_bytes(bytes) & bit != 0
     };
-    Ok(word(STATE)? && !word(RECOVER)?)
+    has(STATE) && !has(RECOVER)
 }
 
 #[cfg(test)]

@@ -86,6 +86,51 @@ async fn the_files_of_the_checkpoint_come_back_and_the_model_is_told() {
     assert!(second.stop().await.success());
 }
 
+/// Spoils the disks of all sandboxes in a way.
+fn spoil(dir: &Path, way: fn(&std::fs::File)) {
+    let mut images = leftovers::files(&dir.join("hands"));
+    images.retain(|path| path.ends_with("tree/disk.img"));
+    assert!(!images.is_empty(), "this needs disks of their own");
+    for image in images {
+        way(&std::fs::File::options().write(true).open(image).unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_is_beyond_repair_is_lost_and_not_asked_for_again() {
+    let ways: [fn(&std::fs::File); 2] = [
+        |image| image.set_len(0).unwrap(),
+        |image| {
+            let length = image.metadata().unwrap().len();
+            image.set_len(0).unwrap();
+            image.set_len(length).unwrap();
+        },
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let first = start(dir.path(), None, true).await;
+    let key = std::fs::read_to_string(dir.path().join("local.key")).unwrap();
+    let session = first.client.session("scripted").await;
+    turn(&first, &session, "echo kept > file", 1).await;
+    saved(&first, &session).await;
+    assert!(first.stop().await.success());
+    host::end(dir.path()).await;
+    let mut done = 1;
+    for way in ways {
+        spoil(dir.path(), way);
+        let server = start(dir.path(), Some(key.trim()), true).await;
+        let events = turn(&server, &session, "cat file", done + 1).await;
+        let text = said(of(&events, "agent.message").last().unwrap());
+        assert!(text.contains("beyond repair"), "{text}");
+        let events = turn(&server, &session, "cat file", done + 2).await;
+        let text = said(of(&events, "agent.message").last().unwrap());
+        let told = text.contains("what was written after that is lost");
+        assert!(text.contains("kept") && told, "{text}");
+        done += 2;
+        assert!(server.stop().await.success());
+        host::end(dir.path()).await;
+    }
+}
+
 /// The whole machine is lost: but for the log nothing is left, and the files are in the bucket.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a server: scripts/test s3"]
