@@ -10,6 +10,7 @@ mod disk;
 mod http;
 mod machine;
 mod model;
+mod nats;
 mod options;
 mod postgres;
 mod process;

@@ -49,6 +49,9 @@ pub(crate) struct Options {
     /// The folder with `initdb`, `postgres` and `pgbench`
     #[arg(long, value_name = "DIR")]
     pub(crate) postgres: Option<PathBuf>,
+    /// The program `nats-server`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) nats: Option<PathBuf>,
     /// A quarter of the rounds
     #[arg(long)]
     pub(crate) quick: bool,
@@ -64,8 +67,12 @@ pub(crate) enum Row {
     Message,
     /// First token to first `event_delta`
     Token,
+    /// First message to first token, beside a container that is started first
+    Ttft,
     /// Durable appends
     Append,
+    /// Durable appends of both stores, beside Postgres and NATS
+    Postgres,
     /// Cold and warm hands
     Hand,
     /// Memory of idle sandboxes

@@ -133,6 +133,15 @@ impl Postgres {
         Ok(waits)
     }
 
+    /// Makes a database of its own for our store; returns its URL.
+    pub(crate) async fn database(&self) -> Result<String> {
+        let mut psql = self.command("psql");
+        psql.args(self.there())
+            .args(["-q", "-c", "CREATE DATABASE outlast", "postgres"]);
+        said(psql.output().await?, "psql")?;
+        Ok(format!("postgres://{USER}@{}/outlast", self.address))
+    }
+
     /// Ends it.
     pub(crate) async fn stop(self) -> Result<()> {
         self.tell("pg_ctl", &["-D", &self.data(), "-m", "fast", "-w", "stop"])

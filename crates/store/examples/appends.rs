@@ -1,10 +1,11 @@
 //! Prints durable appends per second for some numbers of writers.
 //!
-//! `cargo run --release -p outlast-store --example appends -- [directory] [seconds] [writers..]`.
+//! `cargo run --release -p outlast-store --example appends -- [place] [seconds] [writers..]`.
 //! Each writer is a brain of its own session that notes one kilobyte and waits for the answer.
 //!
-//! With `postgres` for the directory it starts a private Postgres, and runs `pgbench` with as many
-//! clients beside each row: one plain row of one kilobyte a commit.
+//! The place is a directory, for the store on `SQLite`, or the `postgres://` URL of a database. With
+//! the word `postgres` it starts a private server, and runs `pgbench` with as many clients beside
+//! each row: one plain row of one kilobyte a commit, in turns of a second.
 
 use std::{
     io::Write as _,
@@ -29,6 +30,8 @@ use outlast_testkit::{
 };
 use tokio::{task::JoinSet, time::Instant};
 
+const HEAD: &str = "writers  appends/s  p50 ms  p99 ms";
+
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
 #[tokio::main]
@@ -47,16 +50,16 @@ async fn main() -> Fallible<()> {
     } else {
         wanted
     };
-    if home == Path::new("postgres") {
-        on_postgres(seconds, wanted).await
-    } else {
-        on_sqlite(&home, seconds, wanted).await
+    match home.to_str() {
+        Some("postgres") => beside_pgbench(seconds, wanted).await,
+        Some(url) if url.starts_with("postgres") => on_database(url, seconds, wanted).await,
+        Some(_) | None => on_sqlite(&home, seconds, wanted).await,
     }
 }
 
 async fn on_sqlite(home: &Path, seconds: u64, wanted: Vec<usize>) -> Fallible<()> {
     let mut out = std::io::stdout();
-    writeln!(out, "writers  appends/s  p50 ms  p99 ms")?;
+    writeln!(out, "{HEAD}")?;
     for writers in wanted {
         let dir = tempfile::tempdir_in(home)?;
         let (store, world) = open(dir.path().to_owned()).await?;
@@ -67,40 +70,65 @@ async fn on_sqlite(home: &Path, seconds: u64, wanted: Vec<usize>) -> Fallible<()
     Ok(())
 }
 
-async fn on_postgres(seconds: u64, wanted: Vec<usize>) -> Fallible<()> {
+async fn on_database(url: &str, seconds: u64, wanted: Vec<usize>) -> Fallible<()> {
     let mut out = std::io::stdout();
-    writeln!(out, "writers  appends/s  p50 ms  p99 ms   pgbench/s  share")?;
+    writeln!(out, "{HEAD}")?;
+    for writers in wanted {
+        let dir = tempfile::tempdir()?;
+        let (store, world) = connect(url.to_owned(), dir.path()).await?;
+        let took = measure(&world, writers, Duration::from_secs(seconds)).await;
+        writeln!(out, "{}", row(writers, seconds, took))?;
+        store.close().await;
+    }
+    Ok(())
+}
+
+async fn beside_pgbench(seconds: u64, wanted: Vec<usize>) -> Fallible<()> {
+    let mut out = std::io::stdout();
+    writeln!(out, "{HEAD}   pgbench/s  share")?;
     for writers in wanted {
         let (dir, cluster) = (tempfile::tempdir()?, Cluster::start(Syncs::All));
-        let (clock, entropy) = (Arc::new(ManualClock::default()), Arc::new(Seeded::new(1)));
-        let store = Postgres::open(postgres::Options {
-            url: cluster.url("postgres"),
-            blobs: Arc::new(Folder::open(dir.path().join("blobs"))?),
-            dir: dir.path().to_owned(),
-            clock: clock.clone(),
-            entropy: entropy.clone(),
-            rules: Rules::default(),
-            takes_system: Arc::new(|_| true),
-        })
-        .await?;
-        let subject = Subject {
-            store: Arc::new(store.clone()),
-            clock,
-            entropy,
-        };
-        let world = World::new(subject).await;
-        // Half of the floor before and half after, for the disk is not the same all the time.
-        let before = cluster.bench(writers, seconds.div_ceil(2));
-        let took = measure(&world, writers, Duration::from_secs(seconds)).await;
-        let after = cluster.bench(writers, seconds.div_ceil(2));
-        let floor = (before + after) / 2.0;
+        let (store, world) = connect(cluster.url("postgres"), dir.path()).await?;
+        let mut crowd = Crowd::new(&world, writers).await;
+        let (mut took, mut floor) = (Vec::new(), 0.0);
+        // In turns, for the disk is not the same all the time.
+        for _ in 0..seconds {
+            floor += cluster.bench(writers, 1);
+            took.extend(crowd.run(&world, Duration::from_secs(1)).await);
+        }
         #[expect(clippy::cast_precision_loss, reason = "a rate")]
-        let share = took.len() as f64 / seconds as f64 / floor;
+        let (share, floor) = (took.len() as f64 / floor, floor / seconds as f64);
         let row = row(writers, seconds, took);
         writeln!(out, "{row}  {floor:10.0}  {share:5.2}")?;
         store.close().await;
     }
     Ok(())
+}
+
+/// Opens the store on a database.
+async fn connect(url: String, dir: &Path) -> Fallible<(Postgres, World)> {
+    // Runs after one another in one database draw different ids.
+    let seed = std::time::UNIX_EPOCH.elapsed()?.subsec_nanos();
+    let (clock, entropy) = (
+        Arc::new(ManualClock::default()),
+        Arc::new(Seeded::new(seed.into())),
+    );
+    let store = Postgres::open(postgres::Options {
+        url,
+        blobs: Arc::new(Folder::open(dir.join("blobs"))?),
+        dir: dir.to_owned(),
+        clock: clock.clone(),
+        entropy: entropy.clone(),
+        rules: Rules::default(),
+        takes_system: Arc::new(|_| true),
+    })
+    .await?;
+    let subject = Subject {
+        store: Arc::new(store.clone()),
+        clock,
+        entropy,
+    };
+    Ok((store, World::new(subject).await))
 }
 
 fn row(writers: usize, seconds: u64, mut took: Vec<Duration>) -> String {
@@ -134,17 +162,35 @@ async fn open(dir: PathBuf) -> Fallible<(Sqlite, World)> {
 
 /// Lets that many writers append for a while; returns how long each append took.
 async fn measure(world: &World, writers: usize, time: Duration) -> Vec<Duration> {
-    let mut crowd = JoinSet::new();
-    let mut brains = Vec::new();
-    for _ in 0..writers {
-        let brain = world.running().await;
-        brains.push((brain.session, brain.epoch, brain.seq));
+    Crowd::new(world, writers).await.run(world, time).await
+}
+
+/// Brains, each with its session, its epoch and its last seq.
+struct Crowd(Vec<(SessionId, u64, u64)>);
+
+impl Crowd {
+    async fn new(world: &World, writers: usize) -> Self {
+        let mut brains = Vec::new();
+        for _ in 0..writers {
+            let brain = world.running().await;
+            brains.push((brain.session, brain.epoch, brain.seq));
+        }
+        Self(brains)
     }
-    let end = Instant::now() + time;
-    for (session, epoch, seq) in brains {
-        crowd.spawn(write(world.store.clone(), session, epoch, seq, end));
+
+    async fn run(&mut self, world: &World, time: Duration) -> Vec<Duration> {
+        let (mut writing, end) = (JoinSet::new(), Instant::now() + time);
+        for (session, epoch, seq) in self.0.drain(..) {
+            let store = world.store.clone();
+            writing.spawn(async move {
+                let took = write(store, session, epoch, seq, end).await;
+                ((session, epoch, seq + took.len() as u64), took)
+            });
+        }
+        let (brains, took): (Vec<_>, Vec<_>) = writing.join_all().await.into_iter().unzip();
+        self.0 = brains;
+        took.into_iter().flatten().collect()
     }
-    crowd.join_all().await.into_iter().flatten().collect()
 }
 
 async fn write(

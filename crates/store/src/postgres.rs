@@ -1,5 +1,7 @@
 //! Postgres, for several nodes: two lanes that append, a few connections for everything else.
 
+mod carry;
+mod certificate;
 mod conditions;
 mod connect;
 mod deadlines;
@@ -18,6 +20,7 @@ mod migrate;
 mod notify;
 mod offline;
 mod pool;
+mod pooled;
 mod processes;
 mod purge;
 mod queue;
@@ -127,6 +130,12 @@ pub enum OpenError {
         /// Why.
         reason: String,
     },
+    /// A pooler shares sessions among transactions.
+    #[error(
+        "the database is behind a pooler that gives each transaction another session: let it pool by \
+         session, or name the database itself"
+    )]
+    Pooled,
     /// A later version of this program made the schema.
     #[error("the database has schema {found}, and this version knows {known}: use a newer one")]
     Newer {
@@ -216,10 +225,8 @@ impl Postgres {
         let target = Target::parse(&url)?;
         let lock = hold(&dir)?;
         let node = node(&dir, &*entropy)?;
-        let connector = Connector::new(target, TaskTracker::new(), entropy.clone());
-        let first = connector.connect(Durability::Synced).await?;
-        migrate::migrate(&first).await?;
-        drop(first);
+        let connector = Connector::new(target, entropy.clone());
+        reach(&connector).await?;
         let seams = Seams {
             clock,
             entropy,
@@ -244,8 +251,7 @@ impl Postgres {
     fn start(room: Arc<Room>, connector: Connector, lock: Lock) -> Self {
         let lanes: Arc<[Arc<Queue>; LANES]> = Arc::default();
         for queue in lanes.iter() {
-            let lane = Lane::new(room.clone(), queue.clone());
-            room.tasks.spawn(lane.run());
+            room.tasks.spawn(Lane::run(room.clone(), queue.clone()));
         }
         let stop = CancellationToken::new();
         let (told, own) = (stop.clone(), room.clone());
@@ -277,8 +283,8 @@ impl Postgres {
     /// If the database cannot be reached, or if a later version of this program made its schema.
     pub async fn migrate(url: &str, entropy: Arc<dyn Entropy>) -> Result<Migrated, OpenError> {
         let target = Target::parse(url)?;
-        let connector = Connector::new(target, TaskTracker::new(), entropy);
-        migrate::migrate(&connector.connect(Durability::Synced).await?).await
+        let connector = Connector::new(target, entropy);
+        reach(&connector).await
     }
 
     /// Checks a URL without going there.
@@ -306,6 +312,14 @@ impl Postgres {
         let sum = session.to_string().bytes().fold(0_u8, u8::wrapping_add);
         if sum.is_multiple_of(2) { first } else { second }
     }
+}
+
+/// Brings the schema of a database up to date, if it can be used at all.
+async fn reach(connector: &Connector) -> Result<Migrated, OpenError> {
+    if pooled::are_shared(connector).await? {
+        return Err(OpenError::Pooled);
+    }
+    migrate::migrate(&connector.connect(Durability::Synced).await?).await
 }
 
 /// Takes the data directory.

@@ -7,7 +7,11 @@
 )]
 use std::{
     fs, io,
-    os::unix::{fs::chown, process::CommandExt as _},
+    net::TcpListener,
+    os::unix::{
+        fs::{PermissionsExt as _, chown},
+        process::CommandExt as _,
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -46,6 +50,10 @@ pub struct Cluster {
     dir: PathBuf,
     owner: Option<(u32, u32)>,
     syncs: Syncs,
+    /// What its socket is named by, and where else it listens.
+    port: u16,
+    /// More of the server's command line.
+    more: Vec<String>,
     server: Option<Child>,
 }
 
@@ -63,6 +71,8 @@ impl Cluster {
             dir,
             owner,
             syncs,
+            port: 5_432,
+            more: Vec::new(),
             server: None,
         };
         let data = cluster.data();
@@ -91,7 +101,53 @@ impl Cluster {
     /// Returns how a database is reached; `postgres` is there from the start.
     pub fn url(&self, database: &str) -> String {
         let dir = self.dir.to_string_lossy().replace('/', "%2F");
-        format!("postgres://{USER}@{dir}/{database}")
+        format!("postgres://{USER}@{dir}:{}/{database}", self.port)
+    }
+
+    /// Has the server listen on loopback too, encrypted if there is a certificate with its key as
+    /// PEM; returns the port.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start again.
+    pub fn listen(&mut self, certificate: Option<(&str, &str)>) -> u16 {
+        self.stop(Stop::Fast);
+        self.port = self.free();
+        self.more = vec!["-h".into(), "127.0.0.1".into()];
+        if let Some((certificate, key)) = certificate {
+            self.give("server.crt", certificate);
+            self.give("server.key", key);
+            for option in [
+                "ssl=on",
+                "ssl_cert_file=server.crt",
+                "ssl_key_file=server.key",
+            ] {
+                self.more.extend(["-c".into(), option.into()]);
+            }
+        }
+        self.resume();
+        self.port
+    }
+
+    /// Returns a port on loopback that nobody listens on.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn free(&self) -> u16 {
+        let bound = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+        bound.local_addr().expect("it has an address").port()
+    }
+
+    /// Puts a file into the server's data that only its owner may read.
+    fn give(&self, name: &str, text: &str) {
+        let path = self.data().join(name);
+        fs::write(&path, text).expect("a file can be written");
+        let own = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(&path, own).expect("its mode can be set");
+        if let Some((user, group)) = self.owner {
+            chown(&path, Some(user), Some(group)).expect("it can be given away");
+        }
     }
 
     /// Starts the server again.
@@ -117,6 +173,8 @@ impl Cluster {
             .arg(&self.dir)
             .args(["-h", "", "-c", fsync, "-c", "max_connections=400"])
             .args(["-c", "shared_buffers=64MB", "-c", "max_wal_size=2GB"])
+            .args(["-p", &self.port.to_string()])
+            .args(&self.more)
             .stdout(Stdio::null())
             .stderr(log);
         self.server = Some(server.spawn().expect("postgres can be run"));
@@ -157,9 +215,9 @@ impl Cluster {
     /// Runs a command in a database.
     pub fn tell_in(&self, database: &str, command: &str) -> Option<String> {
         let mut psql = self.command("psql");
-        psql.arg("-h")
-            .arg(&self.dir)
-            .args(["-U", USER, "-X", "-q", "-A", "-t"]);
+        psql.arg("-h").arg(&self.dir);
+        psql.args(["-p", &self.port.to_string(), "-U", USER]);
+        psql.args(["-X", "-q", "-A", "-t"]);
         psql.args(["-v", "ON_ERROR_STOP=1", "-c", command, "-d", database]);
         let said = psql.output().ok()?;
         said.status
@@ -187,6 +245,7 @@ impl Cluster {
             .command("pgbench")
             .arg("-h")
             .arg(&self.dir)
+            .args(["-p", &self.port.to_string()])
             .args([
                 "-U", USER, "-n", "-M", "prepared", "-c", &clients, "-j", jobs,
             ])

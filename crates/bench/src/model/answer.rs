@@ -24,6 +24,8 @@ pub(crate) enum Ask {
     Say,
     /// Answer after a while, token by token.
     Talk,
+    /// Say a few words after a while, then call `bash` once; talk again after the result.
+    Work,
     /// Never answer.
     Hold,
     /// Call `bash`, and again after the result, so many times in all; then answer.
@@ -44,6 +46,7 @@ impl Ask {
         let word = match self {
             Self::Say => "say".to_owned(),
             Self::Talk => "talk".to_owned(),
+            Self::Work => "work".to_owned(),
             Self::Hold => "hold".to_owned(),
             Self::Call { left } => format!("call {left}"),
             Self::Make { mebibytes } => format!("make {mebibytes}"),
@@ -77,6 +80,8 @@ impl Ask {
         match word.split_once(' ') {
             None if word == "say" => Some(Self::Say),
             None if word == "talk" => Some(Self::Talk),
+            None if word == "work" && answers > 0 => Some(Self::Talk),
+            None if word == "work" => Some(Self::Work),
             None if word == "hold" => Some(Self::Hold),
             Some(("call", count)) => {
                 let count: usize = count.parse().ok()?;
@@ -97,7 +102,7 @@ impl Ask {
     pub(crate) async fn wait(self) {
         match self {
             Self::Say | Self::Call { .. } | Self::Make { .. } => {}
-            Self::Talk => sleep(THOUGHT).await,
+            Self::Talk | Self::Work => sleep(THOUGHT).await,
             Self::Hold => std::future::pending().await,
         }
     }
@@ -107,6 +112,11 @@ impl Ask {
         let (first, rest, pause) = match self {
             Self::Say | Self::Hold => (begin() + &text(), end("end_turn"), Duration::ZERO),
             Self::Talk => (begin() + &text(), delta(" two") + &end("end_turn"), TOKENS),
+            Self::Work => (
+                begin() + &text(),
+                stop(0) + &call_at(1, 1, "true") + &end_of(1, "tool_use"),
+                TOKENS,
+            ),
             Self::Call { left: 0 } => (begin() + &text(), end("end_turn"), Duration::ZERO),
             Self::Call { left } => (
                 begin() + &call(left, "true"),
@@ -157,7 +167,11 @@ fn begin() -> String {
 }
 
 fn block(block: &Value) -> String {
-    frame(&json!({"type": "content_block_start", "index": 0, "content_block": block}))
+    block_at(0, block)
+}
+
+fn block_at(index: usize, block: &Value) -> String {
+    frame(&json!({"type": "content_block_start", "index": index, "content_block": block}))
 }
 
 fn delta(text: &str) -> String {
@@ -177,19 +191,32 @@ fn make(mebibytes: usize) -> String {
 }
 
 fn call(number: usize, command: &str) -> String {
+    call_at(0, number, command)
+}
+
+fn call_at(index: usize, number: usize, command: &str) -> String {
     let id = format!("toolu_bench{number}");
     let input = json!({"command": command}).to_string();
-    block(&json!({"type": "tool_use", "id": id, "name": "bash", "input": {}}))
-        + &frame(&json!({"type": "content_block_delta", "index": 0,
+    let call = json!({"type": "tool_use", "id": id, "name": "bash", "input": {}});
+    block_at(index, &call)
+        + &frame(&json!({"type": "content_block_delta", "index": index,
             "delta": {"type": "input_json_delta", "partial_json": input}}))
 }
 
 fn end(reason: &str) -> String {
-    frame(&json!({"type": "content_block_stop", "index": 0}))
+    end_of(0, reason)
+}
+
+fn end_of(index: usize, reason: &str) -> String {
+    stop(index)
         + &frame(&json!({"type": "message_delta",
             "delta": {"stop_reason": reason, "stop_sequence": null},
             "usage": {"output_tokens": 2}}))
         + &frame(&json!({"type": "message_stop"}))
+}
+
+fn stop(index: usize) -> String {
+    frame(&json!({"type": "content_block_stop", "index": index}))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Durable appends of clients, beside single-row commits in Postgres and bare syncs.
 
 mod crowd;
-mod store;
+pub(crate) mod store;
 
 use std::time::Duration;
 

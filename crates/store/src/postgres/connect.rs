@@ -13,7 +13,11 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, Row, Statement, types::ToSql};
 use tokio_util::task::TaskTracker;
 
-use super::{fault::Fault, url::Target};
+use super::{
+    carry::{Carrier, Slot},
+    fault::Fault,
+    url::Target,
+};
 
 /// Statements that a connection keeps prepared.
 const STATEMENTS: usize = 256;
@@ -32,7 +36,7 @@ const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; \
 #[derive(Clone)]
 pub(super) struct Connector {
     target: Target,
-    tasks: TaskTracker,
+    carrier: Carrier,
     entropy: Arc<dyn Entropy>,
 }
 
@@ -78,11 +82,20 @@ impl fmt::Debug for Connection {
 pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
 
 impl Connector {
-    pub(super) fn new(target: Target, tasks: TaskTracker, entropy: Arc<dyn Entropy>) -> Self {
+    pub(super) fn new(target: Target, entropy: Arc<dyn Entropy>) -> Self {
         Self {
             target,
-            tasks,
+            carrier: Carrier::Tasks(TaskTracker::new()),
             entropy,
+        }
+    }
+
+    /// Returns one whose connections are carried by the task that uses them, one at a time.
+    pub(super) fn carried_in(&self, slot: Arc<Slot>) -> Self {
+        let carrier = Carrier::Slot(slot);
+        Self {
+            carrier,
+            ..self.clone()
         }
     }
 
@@ -95,21 +108,31 @@ impl Connector {
         // The driver's own bound ends when the port is open, whoever has it.
         match timeout(GREETING, self.greet(durability)).await {
             Ok(made) => made.map_err(away),
-            Err(_) => Err(Fault::Away(format!(
-                "the database cannot be reached: it said nothing for {GREETING:?}"
-            ))),
+            Err(_) => Err(silent()),
+        }
+    }
+
+    /// Makes a connection on which nothing was said yet.
+    pub(super) async fn bare(&self) -> Result<Client, Fault> {
+        match timeout(GREETING, self.dial()).await {
+            Ok(made) => made.map_err(away),
+            Err(_) => Err(silent()),
         }
     }
 
     async fn greet(&self, durability: Durability) -> Result<Connection, tokio_postgres::Error> {
+        setup(self.dial().await?, durability).await
+    }
+
+    async fn dial(&self) -> Result<Client, tokio_postgres::Error> {
         let connecting = self.target.config.connect(self.target.tls.clone());
         let (client, connection) = connecting.await?;
-        self.tasks.spawn(async move {
+        self.carrier.carry(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to the database ended");
             }
         });
-        setup(client, durability).await
+        Ok(client)
     }
 
     /// Returns how long to wait before the `tries`th try to connect: twice as long each time, up to
@@ -127,6 +150,12 @@ fn away(error: tokio_postgres::Error) -> Fault {
     Fault::Away(format!(
         "the database cannot be reached: {}",
         Fault::from(error)
+    ))
+}
+
+fn silent() -> Fault {
+    Fault::Away(format!(
+        "the database cannot be reached: it said nothing for {GREETING:?}"
     ))
 }
 

@@ -4,6 +4,7 @@ use std::error::Error as _;
 
 use tokio_postgres::error::{Severity, SqlState};
 
+use super::certificate;
 use crate::{AppendError, ReadError, WriteError, stored::Unreadable};
 
 /// Why a statement, or what follows from its result, failed.
@@ -28,6 +29,9 @@ pub(super) enum Fault {
 
 /// Returns the words of an error with those of its cause; the driver keeps them apart.
 fn words(error: &tokio_postgres::Error) -> String {
+    if let Some(refusal) = certificate::refusal(error) {
+        return refusal;
+    }
     match (error.as_db_error(), error.source()) {
         (Some(db), _) => format!("{} ({})", db.message(), db.code().code()),
         (None, Some(source)) => format!("{error}: {source}"),

@@ -8,6 +8,7 @@ mod doubt;
 mod found;
 mod plan;
 mod round;
+mod rows;
 mod send;
 mod sides;
 mod statement;
@@ -22,7 +23,8 @@ use self::{
 };
 use super::{
     Room,
-    connect::{Connection, Durability},
+    carry::Slot,
+    connect::{Connection, Connector, Durability},
     fault::Fault,
     queue::Queue,
 };
@@ -43,6 +45,7 @@ const SETTINGS: &str = "SET plan_cache_mode = 'force_generic_plan'; SET enable_h
 pub(super) struct Lane {
     room: Arc<Room>,
     queue: Arc<Queue>,
+    connector: Connector,
     connection: Option<Connection>,
     /// What is to be decided, again or for the first time.
     groups: VecDeque<Group>,
@@ -62,10 +65,11 @@ impl Drop for Ends {
 }
 
 impl Lane {
-    pub(super) fn new(room: Arc<Room>, queue: Arc<Queue>) -> Self {
+    fn new(room: Arc<Room>, queue: Arc<Queue>, connector: Connector) -> Self {
         Self {
             room,
             queue,
+            connector,
             connection: None,
             groups: VecDeque::new(),
             doubts: Vec::new(),
@@ -73,8 +77,14 @@ impl Lane {
         }
     }
 
-    /// Appends until the queue is closed.
-    pub(super) async fn run(mut self) {
+    /// Appends until the queue is closed; this task carries its connection too.
+    pub(super) async fn run(room: Arc<Room>, queue: Arc<Queue>) {
+        let slot = Arc::new(Slot::default());
+        let connector = room.connector.carried_in(slot.clone());
+        slot.beside(Self::new(room, queue, connector).work()).await;
+    }
+
+    async fn work(mut self) {
         let _ends = Ends(self.queue.clone());
         loop {
             let holds = !self.groups.is_empty() || !self.doubts.is_empty();
@@ -127,7 +137,7 @@ impl Lane {
         if let Some(connection) = self.connection.take().filter(|known| !known.is_closed()) {
             return Ok(connection);
         }
-        let connection = self.room.connector.connect(Durability::Synced).await?;
+        let connection = self.connector.connect(Durability::Synced).await?;
         connection.batch(SETTINGS).await?;
         if self.tries > 0 {
             tracing::info!("the database can be written again");

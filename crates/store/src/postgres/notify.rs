@@ -6,10 +6,14 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use outlast_protocol::id::SessionId;
-use tokio::sync::{Mutex as Turn, Notify};
+use tokio::{
+    sync::{Mutex as Turn, Notify},
+    time::sleep,
+};
 
 use super::{
     connect::{Connection, Connector, Durability},
@@ -22,6 +26,10 @@ pub(super) const CHANNEL: &str = "outlast_tails";
 
 /// Bytes of one message; the database takes less than 8,000.
 const MESSAGE: usize = 7_900;
+
+/// How long what comes next waits for more to tell. Each message is a transaction of its own, which
+/// every node hears: one for each append would take as much as the appends.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// What is to be told.
 #[derive(Debug, Default)]
@@ -44,16 +52,20 @@ impl Notifier {
         std::mem::take(&mut *self.tails.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Tells for ever. What cannot be told is dropped: readers look for themselves too.
+    /// Tells for ever: at once after a silence, else after a pause. What cannot be told is dropped:
+    /// readers look for themselves too.
     pub(super) async fn run(self: Arc<Self>, connection: Arc<Hasty>) {
+        let mut pause = sleep(Duration::ZERO);
         loop {
             self.signal.notified().await;
+            pause.await;
             for message in messages(self.take()) {
                 if let Err(error) = send(&connection, &message).await {
                     tracing::debug!(%error, "other nodes were not told of new records");
                     break;
                 }
             }
+            pause = sleep(PAUSE);
         }
     }
 }

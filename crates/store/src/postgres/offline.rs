@@ -9,7 +9,6 @@ use bytes::Bytes;
 use outlast_blobs::Blobs;
 use outlast_protocol::{id::SessionId, seam::Entropy};
 use tokio::runtime::Handle;
-use tokio_util::task::TaskTracker;
 
 use super::{
     connect::{Connection, Connector, Durability},
@@ -46,7 +45,7 @@ impl Offline {
         entropy: Arc<dyn Entropy>,
         runtime: Handle,
     ) -> Result<Self, OfflineError> {
-        let connector = Connector::new(Target::parse(url)?, TaskTracker::new(), entropy);
+        let connector = Connector::new(Target::parse(url)?, entropy);
         let connection = connector.connect(Durability::Hasty).await?;
         connection
             .batch("SET default_transaction_read_only = on")

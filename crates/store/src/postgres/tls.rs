@@ -7,9 +7,11 @@ use rustls::{
     client::{
         WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
     },
     crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject as _},
+    server::ParsedCertificate,
 };
 
 use super::url::UrlError;
@@ -29,10 +31,11 @@ pub(super) enum Check {
 pub(super) fn client(check: &Check, root: Option<&Path>) -> Result<Arc<ClientConfig>, UrlError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let failed = |error: Error| UrlError::Certificates(error.to_string());
+    let named = root.map_or(Ok(Vec::new()), named)?;
     let inner = match check {
         Check::Nothing => None,
         Check::Issuer | Check::All => {
-            let roots = Arc::new(roots(root)?);
+            let roots = Arc::new(roots(root, &named)?);
             let built =
                 WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build();
             Some(built.map_err(|error| UrlError::Certificates(error.to_string()))?)
@@ -40,6 +43,7 @@ pub(super) fn client(check: &Check, root: Option<&Path>) -> Result<Arc<ClientCon
     };
     let verifier = Verifier {
         inner,
+        named,
         name: *check == Check::All,
         provider: provider.clone(),
     };
@@ -53,17 +57,24 @@ pub(super) fn client(check: &Check, root: Option<&Path>) -> Result<Arc<ClientCon
     Ok(Arc::new(config))
 }
 
-/// Reads the certificates to trust.
-fn roots(file: Option<&Path>) -> Result<RootCertStore, UrlError> {
+/// Reads the certificates of a file.
+fn named(path: &Path) -> Result<Vec<CertificateDer<'static>>, UrlError> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    read.map_err(|error| UrlError::Certificates(format!("`{}`: {error}", path.display())))
+}
+
+/// Returns whom to trust: those that are named, else those that this machine trusts.
+fn roots(
+    file: Option<&Path>,
+    named: &[CertificateDer<'static>],
+) -> Result<RootCertStore, UrlError> {
     let mut roots = RootCertStore::empty();
     match file {
         Some(path) => {
-            let failed = |error: &dyn std::fmt::Display| {
-                UrlError::Certificates(format!("`{}`: {error}", path.display()))
-            };
-            for one in CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))? {
-                let one = one.map_err(|error| failed(&error))?;
-                roots.add(one).map_err(|error| failed(&error))?;
+            for one in named {
+                roots.add(one.clone()).map_err(|error| {
+                    UrlError::Certificates(format!("`{}`: {error}", path.display()))
+                })?;
             }
         }
         None => {
@@ -81,6 +92,8 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, UrlError> {
 #[derive(Debug)]
 struct Verifier {
     inner: Option<Arc<WebPkiServerVerifier>>,
+    /// What `sslrootcert` holds: a server that made its certificate itself shows one of these.
+    named: Vec<CertificateDer<'static>>,
     name: bool,
     provider: Arc<CryptoProvider>,
 }
@@ -102,6 +115,17 @@ impl ServerCertVerifier for Verifier {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.name => Ok(ServerCertVerified::assertion()),
+            // The library takes no issuer for a server, and has looked at its dates before that: whose
+            // certificate is its own has to be named.
+            Err(Error::InvalidCertificate(CertificateError::Other(_))) => {
+                if !self.named.iter().any(|one| one == end) {
+                    return Err(CertificateError::UnknownIssuer.into());
+                }
+                if self.name {
+                    verify_server_name(&ParsedCertificate::try_from(end)?, name)?;
+                }
+                Ok(ServerCertVerified::assertion())
+            }
             verdict => verdict,
         }
     }

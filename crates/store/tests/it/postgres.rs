@@ -4,5 +4,7 @@ mod audit;
 mod contract;
 mod kit;
 mod nodes;
+mod pooler;
 mod races;
 mod storms;
+mod tls;

@@ -1,6 +1,8 @@
 //! The store alone, as its own example measures it: what HTTP, authentication and JSON add is the
 //! difference.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result, bail};
 use tokio::process::Command;
 
@@ -19,10 +21,10 @@ const SECONDS: &str = "1";
 
 /// What the example says of one number of writers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Line {
+pub(crate) struct Line {
     writers: usize,
-    rate: f64,
-    wait: f64,
+    pub(crate) rate: f64,
+    pub(crate) wait: f64,
 }
 
 /// Measures it, if it was built; `peers` are the peer's rates by writers.
@@ -34,25 +36,28 @@ pub(super) async fn measure(bench: &mut Bench, peers: &[(usize, Samples)]) -> Re
     say("  the store alone");
     let mut lines = Vec::new();
     for _ in 0..bench.options.rounds(ROUNDS) {
-        let output = Command::new(&program)
-            .arg(&bench.dir)
-            .arg(SECONDS)
-            .output()
-            .await?;
-        if !output.status.success() {
-            bail!(
-                "{}: {}",
-                program.display(),
-                String::from_utf8_lossy(&output.stderr)
-            );
-        }
-        let text = String::from_utf8_lossy(&output.stdout);
-        lines.extend(text.lines().filter_map(line));
+        lines.extend(run(&program, &bench.dir, None).await?);
     }
     peers
         .iter()
         .map(|(writers, peer)| row(*writers, peer, &lines))
         .collect()
+}
+
+/// Runs the example in a folder or on a database, with one number of writers or with its own.
+pub(crate) async fn run(program: &Path, place: &Path, writers: Option<usize>) -> Result<Vec<Line>> {
+    let output = Command::new(program)
+        .arg(place)
+        .arg(SECONDS)
+        .args(writers.map(|number| number.to_string()))
+        .output()
+        .await?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        bail!("{}: {words}", program.display());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().filter_map(line).collect())
 }
 
 fn row(writers: usize, peer: &Samples, lines: &[Line]) -> Result<Row> {

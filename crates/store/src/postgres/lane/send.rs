@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Appends up to which each has a statement of its own: cheaper than arrays for so few.
-const FEW: usize = 4;
+const FEW: usize = 6;
 
 /// Transactions that may fail because of others before that is told.
 const PATIENCE: u32 = 16;

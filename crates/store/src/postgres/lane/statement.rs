@@ -3,25 +3,66 @@
 
 use outlast_session::STATE_VERSION;
 
-use super::{super::sql::Sql, plan::Write};
+use super::{
+    super::sql::Sql,
+    plan::Write,
+    rows::{Cell, Join, Row, Table, insert},
+};
 use crate::{
     Receipt,
     postgres::receipts::{Columns, YIELDS, unless},
-    projection::{Facets, epochs, name, text},
-    stored::integer,
+    projection::{Facets, Lease, epochs, name, text},
+    stored::{Stored, integer},
 };
 
 /// Columns of a head that every append moves.
 const MOVES: &str = "tail, hash, epochs, state_version, state, status";
 
-/// How rows find their session among the heads that moved.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Join {
-    /// There is one head.
-    Only,
-    /// By number.
-    Number,
-}
+/// The records themselves.
+const RECORDS: Table = Table {
+    part: "rows",
+    table: "records",
+    key: Some("session_no"),
+    columns: &[
+        "position", "thread", "at", "public", "origin", "kind", "version", "event", "digest",
+        "hash", "salt", "blob", "body",
+    ],
+    conflict: "",
+};
+
+/// The leases.
+const THREADS: Table = Table {
+    part: "leases",
+    table: "threads",
+    key: Some("session_no"),
+    columns: &[
+        "thread", "epoch", "attempts", "holder", "work", "ready_at", "since", "deadline",
+    ],
+    conflict: " ON CONFLICT (session_no, thread) DO UPDATE SET epoch = excluded.epoch, \
+               attempts = excluded.attempts, holder = excluded.holder, work = excluded.work, \
+               since = CASE WHEN threads.ready_at IS NULL THEN excluded.since \
+               ELSE threads.since END, ready_at = excluded.ready_at, deadline = excluded.deadline",
+};
+
+/// The receipts, which know no session by its number.
+const RECEIPTS: Table = Table {
+    part: "told",
+    table: "receipts",
+    key: None,
+    columns: &[
+        "fingerprint",
+        "attempt",
+        "at",
+        "written",
+        "body",
+        "session",
+        "first",
+        "last",
+    ],
+    conflict: " ON CONFLICT (fingerprint) DO UPDATE SET attempt = excluded.attempt, \
+               at = excluded.at, written = excluded.written, body = excluded.body, \
+               session = excluded.session, first = excluded.first, last = excluded.last",
+};
 
 /// Makes the statement of one append.
 pub(super) fn single(write: &Write) -> Result<Sql, serde_json::Error> {
@@ -169,8 +210,13 @@ pub(super) fn batch(writes: &[&Write]) -> Result<Sql, serde_json::Error> {
         let known = (!write.claimants.is_empty()).then(|| write.claimants.join(","));
         claimants.push(known);
     }
-    let mut sql = Sql::new("WITH want AS MATERIALIZED (SELECT * FROM unnest(");
-    sql.bind(nos, "bigint[]")
+    // Everybody locks rows in this order: each row of the arrays, which are sorted, is looked up.
+    let mut sql = Sql::new("WITH head AS (UPDATE sessions s SET (");
+    sql.say(MOVES)
+        .say(") = (w.to_tail, w.to_hash, w.to_epochs, ")
+        .bind(i64::from(STATE_VERSION), "bigint")
+        .say(", w.state, w.status) FROM unnest(")
+        .bind(nos, "bigint[]")
         .and(tails, "bigint[]")
         .and(hashes, "bytea[]")
         .and(fences, "text[]")
@@ -182,20 +228,10 @@ pub(super) fn batch(writes: &[&Write]) -> Result<Sql, serde_json::Error> {
         .and(claimants, "text[]")
         .say(
             ") AS w (no, tail, hash, epochs, to_tail, to_hash, to_epochs, state, status, \
-             claimants)), \
-             held AS MATERIALIZED (SELECT s.no FROM want w JOIN sessions s ON s.no = w.no \
-             WHERE s.tail = w.tail AND s.hash = w.hash AND s.epochs = w.epochs AND NOT s.deleted \
+             claimants) WHERE s.no = w.no AND s.tail = w.tail AND s.hash = w.hash \
+             AND s.epochs = w.epochs AND NOT s.deleted \
              AND (w.claimants IS NULL OR NOT EXISTS (SELECT 1 FROM processes p \
-             WHERE p.dead AND p.id = ANY(string_to_array(w.claimants, ',')))) \
-             ORDER BY s.no FOR UPDATE OF s), \
-             head AS (UPDATE sessions s SET (",
-        )
-        .say(MOVES)
-        .say(") = (w.to_tail, w.to_hash, w.to_epochs, ")
-        .bind(i64::from(STATE_VERSION), "bigint")
-        .say(
-            ", w.state, w.status) FROM want w JOIN held h ON h.no = w.no WHERE s.no = w.no \
-             RETURNING s.no)",
+             WHERE p.dead AND p.id = ANY(string_to_array(w.claimants, ',')))) RETURNING s.no)",
         );
     rest(&mut sql, writes, Join::Number);
     sql.say(" SELECT no FROM head");
@@ -204,196 +240,70 @@ pub(super) fn batch(writes: &[&Write]) -> Result<Sql, serde_json::Error> {
 
 /// Adds records, leases and receipts, as far as there are any.
 fn rest(sql: &mut Sql, writes: &[&Write], join: Join) {
-    if writes.iter().any(|write| !write.records.is_empty()) {
-        records(sql, writes, join);
-    }
-    if writes.iter().any(|write| !write.leases.is_empty()) {
-        leases(sql, writes, join);
-    }
-    if writes.iter().any(|write| !write.receipts.is_empty()) {
-        receipts(sql, writes, join);
-    }
-}
-
-/// Returns the number of a session for rows that go with it; a new one's is not known yet.
-fn number(write: &Write) -> i64 {
-    write.before.as_ref().map_or(0, |before| before.no)
-}
-
-fn joined(sql: &mut Sql, name: &str, columns: &str, join: Join) {
-    sql.say(") AS ")
-        .say(name)
-        .say(" (no, ")
-        .say(columns)
-        .say(")");
-    match join {
-        Join::Only => sql.say(" CROSS JOIN head"),
-        Join::Number => sql.say(" JOIN head ON head.no = ").say(name).say(".no"),
+    let rows = |of: fn(&Write) -> Vec<Vec<Cell>>| -> Vec<Row> {
+        let numbered = |write: &&Write| {
+            // A new session's number is not known yet.
+            let no = write.before.as_ref().map_or(0, |before| before.no);
+            of(write).into_iter().map(move |cells| (no, cells))
+        };
+        writes.iter().flat_map(numbered).collect()
     };
+    insert(sql, &RECORDS, rows(records), join);
+    insert(sql, &THREADS, rows(leases), join);
+    insert(sql, &RECEIPTS, rows(receipts), join);
 }
 
-/// Returns the records of a write, each with the number of its session.
-fn numbered(write: &Write) -> impl Iterator<Item = (i64, &crate::stored::Stored)> {
-    let no = number(write);
-    write.records.iter().map(move |stored| (no, stored))
-}
-
-fn records(sql: &mut Sql, writes: &[&Write], join: Join) {
-    let all = || writes.iter().copied().flat_map(numbered);
-    let columns = "position, thread, at, public, origin, kind, version, event, digest, hash, salt, \
-                   blob, body";
-    let ints = |read: fn(&crate::stored::Stored) -> i64| -> Vec<i64> {
-        all().map(|(_, stored)| read(stored)).collect()
+fn records(write: &Write) -> Vec<Vec<Cell>> {
+    let row = |stored: &Stored| {
+        let record = &stored.record;
+        vec![
+            Cell::Int(Some(integer(record.position))),
+            Cell::Int(Some(record.thread.into())),
+            Cell::Int(Some(record.at.0)),
+            Cell::Bool(record.kind.is_public()),
+            Cell::Text(Some(record.origin.to_string())),
+            Cell::Text(Some(record.kind.text().to_owned())),
+            Cell::Int(Some(record.version.into())),
+            Cell::Text(record.event.map(|id| id.to_string())),
+            Cell::Bytes(Some(record.digest.to_vec())),
+            Cell::Bytes(Some(record.hash.to_vec())),
+            Cell::Bytes(record.salt.map(|salt| salt.to_vec())),
+            Cell::Int(stored.blob.map(integer)),
+            Cell::Text(stored.inline().map(str::to_owned)),
+        ]
     };
-    sql.say(", rows AS (INSERT INTO records (session_no, ")
-        .say(columns)
-        .say(
-            ") SELECT head.no, r.position, r.thread, r.at, r.public, r.origin, r.kind, r.version, \
-             r.event, r.digest, r.hash, r.salt, r.blob, r.body FROM unnest(",
-        )
-        .bind(all().map(|(no, _)| no).collect::<Vec<i64>>(), "bigint[]")
-        .and(ints(|stored| integer(stored.record.position)), "bigint[]")
-        .and(ints(|stored| i64::from(stored.record.thread)), "bigint[]")
-        .and(ints(|stored| stored.record.at.0), "bigint[]")
-        .and(
-            all()
-                .map(|(_, stored)| stored.record.kind.is_public())
-                .collect::<Vec<bool>>(),
-            "boolean[]",
-        )
-        .and(
-            all()
-                .map(|(_, stored)| stored.record.origin.to_string())
-                .collect::<Vec<String>>(),
-            "text[]",
-        )
-        .and(
-            all()
-                .map(|(_, stored)| stored.record.kind.text())
-                .collect::<Vec<&'static str>>(),
-            "text[]",
-        )
-        .and(ints(|stored| i64::from(stored.record.version)), "bigint[]")
-        .and(
-            all()
-                .map(|(_, stored)| stored.record.event.map(|id| id.to_string()))
-                .collect::<Vec<Option<String>>>(),
-            "text[]",
-        )
-        .and(
-            all()
-                .map(|(_, stored)| stored.record.digest.to_vec())
-                .collect::<Vec<Vec<u8>>>(),
-            "bytea[]",
-        )
-        .and(
-            all()
-                .map(|(_, stored)| stored.record.hash.to_vec())
-                .collect::<Vec<Vec<u8>>>(),
-            "bytea[]",
-        )
-        .and(
-            all()
-                .map(|(_, stored)| stored.record.salt.map(|salt| salt.to_vec()))
-                .collect::<Vec<Option<Vec<u8>>>>(),
-            "bytea[]",
-        )
-        .and(
-            all()
-                .map(|(_, stored)| stored.blob.map(integer))
-                .collect::<Vec<Option<i64>>>(),
-            "bigint[]",
-        )
-        .and(
-            all()
-                .map(|(_, stored)| stored.inline().map(str::to_owned))
-                .collect::<Vec<Option<String>>>(),
-            "text[]",
-        );
-    joined(sql, "r", columns, join);
-    sql.say(")");
+    write.records.iter().map(row).collect()
 }
 
-fn leases(sql: &mut Sql, writes: &[&Write], join: Join) {
-    let (mut nos, mut threads, mut epochs, mut attempts) = (vec![], vec![], vec![], vec![]);
-    let (mut holders, mut works, mut readies, mut sinces) = (vec![], vec![], vec![], vec![]);
-    let mut deadlines = vec![];
-    for write in writes {
-        for (thread, lease) in &write.leases {
-            nos.push(number(write));
-            threads.push(i64::from(*thread));
-            epochs.push(integer(lease.epoch));
-            attempts.push(i64::from(lease.attempts));
-            holders.push(lease.holder.map(|id| id.to_string()));
-            works.push(lease.work);
-            readies.push(lease.ready_at.map(|at| at.0));
-            sinces.push(write.state.at.0);
-            deadlines.push(lease.deadline.map(|at| at.0));
-        }
-    }
-    let columns = "thread, epoch, attempts, holder, work, ready_at, since, deadline";
-    sql.say(", leases AS (INSERT INTO threads (session_no, ")
-        .say(columns)
-        .say(
-            ") SELECT head.no, l.thread, l.epoch, l.attempts, l.holder, l.work, l.ready_at, \
-             l.since, l.deadline FROM unnest(",
-        )
-        .bind(nos, "bigint[]")
-        .and(threads, "bigint[]")
-        .and(epochs, "bigint[]")
-        .and(attempts, "bigint[]")
-        .and(holders, "text[]")
-        .and(works, "boolean[]")
-        .and(readies, "bigint[]")
-        .and(sinces, "bigint[]")
-        .and(deadlines, "bigint[]");
-    joined(sql, "l", columns, join);
-    sql.say(
-        " ON CONFLICT (session_no, thread) DO UPDATE SET epoch = excluded.epoch, \
-         attempts = excluded.attempts, holder = excluded.holder, work = excluded.work, \
-         since = CASE WHEN threads.ready_at IS NULL THEN excluded.since ELSE threads.since END, \
-         ready_at = excluded.ready_at, deadline = excluded.deadline)",
-    );
+fn leases(write: &Write) -> Vec<Vec<Cell>> {
+    let row = |(thread, lease): &(u32, Lease)| {
+        vec![
+            Cell::Int(Some((*thread).into())),
+            Cell::Int(Some(integer(lease.epoch))),
+            Cell::Int(Some(lease.attempts.into())),
+            Cell::Text(lease.holder.map(|id| id.to_string())),
+            Cell::Bool(lease.work),
+            Cell::Int(lease.ready_at.map(|at| at.0)),
+            Cell::Int(Some(write.state.at.0)),
+            Cell::Int(lease.deadline.map(|at| at.0)),
+        ]
+    };
+    write.leases.iter().map(row).collect()
 }
 
-fn receipts(sql: &mut Sql, writes: &[&Write], join: Join) {
-    let (mut nos, mut prints, mut attempts, mut ats) = (vec![], vec![], vec![], vec![]);
-    let (mut written, mut bodies, mut sessions) = (vec![], vec![], vec![]);
-    let (mut firsts, mut lasts) = (vec![], vec![]);
-    for write in writes {
-        for receipt in &write.receipts {
-            let columns = Columns::of(&receipt.reply);
-            nos.push(number(write));
-            prints.push(receipt.fingerprint.to_vec());
-            attempts.push(i64::from(receipt.attempt));
-            ats.push(receipt.at.0);
-            written.push(receipt.written);
-            bodies.push(columns.body);
-            sessions.push(columns.session);
-            firsts.push(columns.first);
-            lasts.push(columns.last);
-        }
-    }
-    let columns = "fingerprint, attempt, at, written, body, session, first, last";
-    sql.say(", told AS (INSERT INTO receipts (")
-        .say(columns)
-        .say(
-            ") SELECT t.fingerprint, t.attempt, t.at, t.written, t.body, t.session, t.first, \
-             t.last FROM unnest(",
-        )
-        .bind(nos, "bigint[]")
-        .and(prints, "bytea[]")
-        .and(attempts, "bigint[]")
-        .and(ats, "bigint[]")
-        .and(written, "boolean[]")
-        .and(bodies, "text[]")
-        .and(sessions, "text[]")
-        .and(firsts, "bigint[]")
-        .and(lasts, "bigint[]");
-    joined(sql, "t", columns, join);
-    sql.say(
-        " ON CONFLICT (fingerprint) DO UPDATE SET attempt = excluded.attempt, at = excluded.at, \
-         written = excluded.written, body = excluded.body, session = excluded.session, \
-         first = excluded.first, last = excluded.last)",
-    );
+fn receipts(write: &Write) -> Vec<Vec<Cell>> {
+    let row = |receipt: &Receipt| {
+        let columns = Columns::of(&receipt.reply);
+        vec![
+            Cell::Bytes(Some(receipt.fingerprint.to_vec())),
+            Cell::Int(Some(receipt.attempt.into())),
+            Cell::Int(Some(receipt.at.0)),
+            Cell::Bool(receipt.written),
+            Cell::Text(columns.body),
+            Cell::Text(columns.session),
+            Cell::Int(columns.first),
+            Cell::Int(columns.last),
+        ]
+    };
+    write.receipts.iter().map(row).collect()
 }

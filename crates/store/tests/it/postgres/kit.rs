@@ -46,10 +46,25 @@ impl Kit {
         Ok(store)
     }
 
+    /// Opens the store of a node in the database that a URL leads to.
+    pub(crate) async fn at(&self, url: &str, node: &str) -> Result<Postgres, OpenError> {
+        let (store, _) = self.by(url.to_owned(), "postgres", node).await?;
+        Ok(store)
+    }
+
     async fn with(&self, database: &str, node: &str) -> Result<(Postgres, Arc<Seeded>), OpenError> {
+        self.by(self.cluster.url(database), database, node).await
+    }
+
+    async fn by(
+        &self,
+        url: String,
+        database: &str,
+        node: &str,
+    ) -> Result<(Postgres, Arc<Seeded>), OpenError> {
         let entropy = Arc::new(Seeded::new(self.next.fetch_add(1, Ordering::Relaxed)));
         let store = Postgres::open(Options {
-            url: self.cluster.url(database),
+            url,
             dir: self.root.path().join(node),
             blobs: self.blobs(database),
             clock: self.clock.clone(),
@@ -80,6 +95,17 @@ impl Kit {
             entropy,
         };
         (store, subject)
+    }
+
+    /// The same as [`Kit::world`] in the database that a URL leads to.
+    pub(crate) async fn world_at(&self, url: &str, node: &str) -> (Postgres, World) {
+        let (store, entropy) = self.by(url.to_owned(), "postgres", node).await.unwrap();
+        let subject = Subject {
+            store: Arc::new(store.clone()),
+            clock: self.clock.clone(),
+            entropy,
+        };
+        (store, World::new(subject).await)
     }
 
     /// Opens a node's store, and puts an agent and what else sessions need into it.
