@@ -129,7 +129,9 @@ impl Workers {
     /// Stops a tool and answers for it.
     pub(super) fn cancel(&mut self, id: &str) -> Option<Settled> {
         let pid = *self.running.iter().find(|(_, worker)| worker.id == id)?.0;
-        self.end(pid, Ended::Interrupted, |name| format!("{name}: interrupted"))
+        self.end(pid, Ended::Interrupted, |name| {
+            format!("{name}: interrupted")
+        })
     }
 
     /// Kills a tool and answers for it.

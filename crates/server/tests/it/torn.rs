@@ -1,11 +1,11 @@
 //! A server that is killed in the middle of what it does with files: nothing half is left, and who
 //! asks again is answered as if nothing had happened.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path, pin::pin, time::Duration};
 
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::support::{Binary, Does as _, bash, leftovers, of, said, script, until};
 
@@ -114,14 +114,11 @@ async fn a_mounted_file_is_whole_or_not_there_and_comes_at_last() {
         let body =
             json!({"type": "file", "file_id": file["id"], "mount_path": format!("/in/{round}")});
         let path = format!("/v1/sessions/{session}/resources");
-        // Its client asks again for a minute; here it must ask once.
-        let asked = {
-            let (client, path, body) = (server.client.clone(), path.clone(), body.clone());
-            tokio::spawn(async move { client.post(&path, &body).await.map(drop) })
-        };
-        sleep(Duration::from_millis(round * 17)).await;
+        let client = server.client.clone();
+        // Kept until the server is dead, and not polled then: it would ask again for a minute.
+        let mut asking = pin!(client.post(&path, &body));
+        drop(timeout(Duration::from_millis(round * 17), &mut asking).await);
         server.kill().await;
-        asked.abort();
         server = start(dir, &key).await;
         let listed = server.client.list(&path, &[], 100).await.unwrap();
         let named = |one: &&Value| {

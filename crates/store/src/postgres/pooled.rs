@@ -22,8 +22,9 @@ pub(super) async fn are_shared(connector: &Connector) -> Result<bool, Fault> {
 async fn hears(client: &Client) -> Result<bool, Fault> {
     // By the simplest means there are: a pooler may not know any others.
     let said = client.simple_query(GET).await?;
-    let is_ours = |message: &SimpleQueryMessage| {
-        matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("ours"))
-    };
     Ok(said.iter().any(is_ours))
+}
+
+fn is_ours(message: &SimpleQueryMessage) -> bool {
+    matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("ours"))
 }
