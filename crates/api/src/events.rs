@@ -9,7 +9,7 @@ use outlast_protocol::{
     page::{self, List},
     query::{Order, Query, TimeRange},
 };
-use outlast_session::{Body, Kind, Record};
+use outlast_session::{Kind, Record};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -196,8 +196,7 @@ pub(crate) fn wire(record: &Record) -> Option<String> {
     };
     let id = record.event?;
     // What is left of an erased body has the fields of its event.
-    let (Body::Json(body) | Body::Erased(body)) = &record.body;
-    Some(event::wire(kind.text(), id, at, body))
+    Some(event::wire(kind.text(), id, at, record.body.json()))
 }
 
 /// How clients see a record.

@@ -12,9 +12,6 @@ use outlast_protocol::{
 
 use crate::{Kind, Origin};
 
-/// The version that records are written with.
-pub const VERSION: u16 = 1;
-
 /// The part of a record that its hash covers.
 #[derive(Clone, Copy, Debug)]
 pub struct Header<'a> {
@@ -90,7 +87,7 @@ mod tests {
             origin,
             kind,
             event,
-            version: VERSION,
+            version: 1,
             digest,
         }
     }

@@ -78,6 +78,13 @@ impl fmt::Display for Origin {
 pub enum Body {
     /// The bytes.
     Json(Json),
+    /// Bytes of an older version.
+    Older {
+        /// As they were written, which the chain covers.
+        written: Json,
+        /// As they are read today.
+        now: Json,
+    },
     /// Erased under the chain: what [`remains`](crate::remains()) left of it.
     Erased(Json),
 }
@@ -90,10 +97,23 @@ impl Body {
         Self::Erased(json(&Nothing {}))
     }
 
-    /// Returns the JSON text, or what is left of it.
-    pub fn text(&self) -> &str {
+    /// Returns it in the shape of today, or what is left of it.
+    pub fn json(&self) -> &Json {
         match self {
-            Self::Json(json) | Self::Erased(json) => json.get(),
+            Self::Json(json) | Self::Older { now: json, .. } | Self::Erased(json) => json,
+        }
+    }
+
+    /// Returns the text of that.
+    pub fn text(&self) -> &str {
+        self.json().get()
+    }
+
+    /// Returns the bytes as they were written, which the chain covers, unless they are erased.
+    pub fn written(&self) -> Option<&Json> {
+        match self {
+            Self::Json(json) | Self::Older { written: json, .. } => Some(json),
+            Self::Erased(_) => None,
         }
     }
 

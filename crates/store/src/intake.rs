@@ -4,7 +4,7 @@ use std::{fmt::Debug, io, sync::Arc};
 
 use async_trait::async_trait;
 use outlast_protocol::id::SessionId;
-use outlast_session::{Body, Record, State};
+use outlast_session::{Record, State};
 use tokio::{runtime::Handle, task::spawn_blocking};
 
 use crate::{Auditor, Damaged, End, bodies::Bodies, staging::is_large, stored::Stored};
@@ -124,10 +124,10 @@ fn stage(log: &dyn Source, bodies: &Bodies, runtime: &Handle) -> Result<(), Inta
     let unread = |error| IntakeError::Source { session, error };
     for record in log.records().map_err(unread)? {
         let record = record.map_err(unread)?;
-        if let Body::Json(body) = record.body
+        if let Some(body) = record.body.written()
             && is_large(body.get())
         {
-            let put = bodies.put(session, &record.digest, body);
+            let put = bodies.put(session, &record.digest, body.clone());
             let failed = |error: outlast_blobs::Error| IntakeError::Unavailable(error.to_string());
             runtime.block_on(put).map_err(failed)?;
         }
@@ -149,8 +149,9 @@ fn part(records: &mut Records<'_>) -> io::Result<Option<Vec<Stored>>> {
         let Some(record) = records.next().transpose()? else {
             break;
         };
-        let size = record.body.text().len();
-        let away = matches!(record.body, Body::Json(_)) && is_large(record.body.text());
+        let text = record.body.written().map(|body| body.get());
+        let away = text.is_some_and(is_large);
+        let size = text.unwrap_or_else(|| record.body.text()).len();
         let blob = away.then(|| u64::try_from(size).unwrap_or(u64::MAX));
         bytes += if away { 0 } else { size };
         part.push(Stored { record, blob });

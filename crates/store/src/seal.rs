@@ -1,7 +1,7 @@
 //! Drafts become records: salt, digest, position and hash.
 
 use outlast_protocol::{id::SessionId, seam::Entropy};
-use outlast_session::{Body, Decision, Draft, Json, Record, chain};
+use outlast_session::{Body, Decision, Draft, Formats, Json, Record, chain};
 
 /// Bytes of a body that is kept in its row; a larger one goes to a blob.
 pub const INLINE: usize = 64 * 1024;
@@ -15,6 +15,8 @@ pub struct Material {
     pub digest: [u8; 32],
     /// The body.
     pub body: Body,
+    /// The version of its shape; `None` is what this program writes.
+    pub version: Option<u16>,
 }
 
 impl Material {
@@ -27,6 +29,7 @@ impl Material {
             salt: Some(salt),
             digest,
             body: Body::Json(body.clone()),
+            version: None,
         }
     }
 }
@@ -37,6 +40,7 @@ impl From<&Record> for Material {
             salt: record.salt,
             digest: record.digest,
             body: record.body.clone(),
+            version: Some(record.version),
         }
     }
 }
@@ -83,14 +87,19 @@ pub fn seal<E>(decision: &Decision, end: End, find: &mut Find<'_, E>) -> Result<
 }
 
 fn place(decision: &Decision, draft: &Draft, end: End, material: Material) -> Record {
-    let Material { salt, digest, body } = material;
+    let Material {
+        salt,
+        digest,
+        body,
+        version,
+    } = material;
     let mut record = Record {
         position: end.tail + 1,
         thread: draft.thread,
         at: decision.at,
         origin: decision.origin.clone(),
         kind: draft.kind,
-        version: chain::VERSION,
+        version: version.unwrap_or_else(|| Formats::THIS.version(draft.kind)),
         event: draft.event,
         digest,
         hash: [0; 32],

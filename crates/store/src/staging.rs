@@ -7,6 +7,7 @@ use outlast_session::{Body, Json, Proposal, Record, Said, Step};
 
 use crate::{
     AppendError, INLINE, Material, Outcome, bodies::Bodies, metric_definitions as metrics,
+    stored::shaped,
 };
 
 /// Bodies that lie in blobs already, or why they do not.
@@ -152,8 +153,10 @@ pub(crate) async fn complete(
         .filter(|record| away.contains(&record.position))
     {
         // The append stands; only its answer is short of a body, which can be read again.
-        if let Ok(body) = bodies.get(session, &record.digest).await {
-            record.body = Body::Json(body);
+        if let Ok(body) = bodies.get(session, &record.digest).await
+            && let Ok(body) = shaped(record.kind, record.version, body)
+        {
+            record.body = body;
         }
     }
     outcome.records = records.into();

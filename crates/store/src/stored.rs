@@ -1,7 +1,7 @@
 //! Records and ids as rows have them.
 
 use outlast_protocol::id::{EventId, FileId, ProcessId, SessionId};
-use outlast_session::{Body, Json, Origin, Record};
+use outlast_session::{Body, Formats, Json, Kind, Origin, Record};
 use serde_json::value::RawValue;
 
 use crate::ReadError;
@@ -28,17 +28,16 @@ pub(crate) struct Stored {
 impl Stored {
     /// Returns the body that stands in the row.
     pub(crate) fn inline(&self) -> Option<&str> {
-        match (&self.record.body, self.record.salt) {
-            (Body::Json(json), _) if self.blob.is_none() => Some(json.get()),
-            (Body::Erased(left), None) => Some(left.get()),
-            (Body::Json(_) | Body::Erased(_), _) => None,
+        match self.record.body.written() {
+            Some(json) => self.blob.is_none().then(|| json.get()),
+            None => self.record.salt.is_none().then(|| self.record.body.text()),
         }
     }
 
     /// Returns the bytes of its body, wherever that lies.
     pub(crate) fn size(&self) -> usize {
         let away = self.blob.and_then(|bytes| usize::try_from(bytes).ok());
-        away.unwrap_or_else(|| self.record.body.text().len())
+        away.unwrap_or_else(|| self.inline().map_or(0, str::len))
     }
 }
 
@@ -52,13 +51,27 @@ pub(crate) fn event_id(text: &str) -> Result<EventId, Unreadable> {
 
 /// Reads the body of a row; without a salt it is what is left of one that was erased.
 ///
-/// One that is not in its row is in a blob, and nothing stands for it until it is loaded.
-pub(crate) fn body(text: Option<String>, salt: Option<&[u8; 16]>) -> Result<Body, Unreadable> {
+/// One that is not in its row is in a blob, and nothing stands for it until it is loaded. A version of
+/// the future is refused by name, whatever is there.
+pub(crate) fn body(
+    kind: Kind,
+    version: u16,
+    text: Option<String>,
+    salt: Option<&[u8; 16]>,
+) -> Result<Body, Unreadable> {
+    let known = Formats::THIS.check(kind, version);
+    known.map_err(|error| Unreadable(error.to_string()))?;
     match (text, salt) {
-        (Some(text), Some(_)) => Ok(Body::Json(raw(text)?)),
+        (Some(text), Some(_)) => shaped(kind, version, raw(text)?),
         (Some(text), None) => Ok(Body::Erased(raw(text)?)),
         (None, _) => Ok(Body::nothing()),
     }
+}
+
+/// Brings a body to the shape of today.
+pub(crate) fn shaped(kind: Kind, version: u16, written: Json) -> Result<Body, Unreadable> {
+    let read = Formats::THIS.read(kind, version, written);
+    read.map_err(|error| Unreadable(error.to_string()))
 }
 
 /// Takes text as JSON that was checked when it was written.

@@ -1,7 +1,7 @@
 //! Proof that a log is whole.
 
 use outlast_protocol::{Micros, id::SessionId};
-use outlast_session::{Body, Record, chain};
+use outlast_session::{Record, chain};
 
 use crate::{End, seal::header};
 
@@ -78,10 +78,10 @@ impl Verifier {
         if chain::hash(&self.end.hash, &header(record)) != record.hash {
             return Some(Flaw::Hash);
         }
-        let true_body = match (&record.body, &record.salt) {
-            (Body::Json(json), Some(salt)) => chain::digest(salt, json.get()) == record.digest,
-            (Body::Erased(_), salt) => salt.is_none(),
-            (Body::Json(_), None) => false,
+        let true_body = match (record.body.written(), &record.salt) {
+            (Some(json), Some(salt)) => chain::digest(salt, json.get()) == record.digest,
+            (None, salt) => salt.is_none(),
+            (Some(_), None) => false,
         };
         if !true_body {
             return Some(Flaw::Body);

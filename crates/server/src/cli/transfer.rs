@@ -6,7 +6,7 @@ use outlast_protocol::{
     Micros,
     id::{EventId, SessionId},
 };
-use outlast_session::{Body, Json, Kind, Origin, Record};
+use outlast_session::{Body, Formats, Json, Kind, Origin, Record};
 use outlast_store::End;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -84,10 +84,8 @@ pub(super) struct Row<'a> {
 impl<'a> Row<'a> {
     /// Makes the line of a record.
     pub(super) fn of(record: &'a Record) -> Self {
-        let body = match &record.body {
-            Body::Json(json) => Some(Cow::Borrowed(json.get())),
-            Body::Erased(_) => None,
-        };
+        let body = record.body.written();
+        let body = body.map(|json| Cow::Borrowed(json.get()));
         Self {
             position: record.position,
             thread: record.thread,
@@ -112,8 +110,14 @@ impl<'a> Row<'a> {
             let raw = RawValue::from_string(text.into_owned());
             raw.map(Json::from).map_err(|_| of("its body is no JSON"))
         };
+        let kind = Kind::parse(&self.kind).map_err(|error| of(&error.to_string()))?;
+        let known = Formats::THIS.check(kind, self.version);
+        known.map_err(|error| of(&error.to_string()))?;
         let body = match (self.body, self.remains) {
-            (Some(text), None) if !self.erased => Body::Json(raw(text)?),
+            (Some(text), None) if !self.erased => {
+                let read = Formats::THIS.read(kind, self.version, raw(text)?);
+                read.map_err(|error| of(&error.to_string()))?
+            }
             (None, Some(text)) if self.erased => Body::Erased(raw(text)?),
             (None, None) if self.erased => Body::nothing(),
             (_, _) => return Err(of("it has no body, or is erased and has one")),
@@ -125,7 +129,7 @@ impl<'a> Row<'a> {
             thread: self.thread,
             at: Micros(self.at),
             origin: Origin::parse(&self.origin).ok_or_else(|| of("`origin` is not known"))?,
-            kind: Kind::parse(&self.kind).map_err(|error| of(&error.to_string()))?,
+            kind,
             version: self.version,
             event: self.event,
             digest: unhex(&self.digest).ok_or_else(|| of("`digest` is not 64 digits"))?,

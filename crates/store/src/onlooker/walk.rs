@@ -1,13 +1,13 @@
 //! One log, looked at from its first record to its head.
 
 use outlast_protocol::id::SessionId;
-use outlast_session::{Body, Kind, Record};
+use outlast_session::{Kind, Record};
 
 use super::{Projected, Seen, Show, Tables};
 use crate::{
     Audit, Auditor, Damage, Damaged, End, Flaw, Found, ReadError,
     staging::is_away,
-    stored::{Stored, raw},
+    stored::{Stored, raw, shaped},
 };
 
 /// Checks a log, and shows each record that fits.
@@ -133,7 +133,7 @@ impl<T: Tables> Walk<'_, T> {
 
     /// Loads the body of a record from its blob, if it lies there.
     fn complete(&self, stored: Stored) -> Result<Result<Record, Damage>, ReadError> {
-        let Stored { mut record, blob } = stored;
+        let Stored { record, blob } = stored;
         if !is_away(&record.body, record.salt.as_ref()) {
             return Ok(Ok(record));
         }
@@ -150,8 +150,10 @@ impl<T: Tables> Walk<'_, T> {
         let Some(json) = text.and_then(|text| raw(text).ok()) else {
             return Ok(Err(Flaw::Body.into()));
         };
-        record.body = Body::Json(json);
-        Ok(Ok(record))
+        Ok(match shaped(record.kind, record.version, json) {
+            Ok(body) => Ok(Record { body, ..record }),
+            Err(error) => Err(Damage::Unreadable(error.to_string())),
+        })
     }
 
     /// Looks again at a record whose body is not where it was a moment ago.

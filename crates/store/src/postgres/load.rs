@@ -15,7 +15,7 @@ use crate::{
     bodies::Bodies,
     heads::Head,
     staging::is_away,
-    stored::{Stored, natural, session_id},
+    stored::{Stored, natural, session_id, shaped},
 };
 
 /// The columns that [`head`] wants, of `sessions s` joined with `configs c`.
@@ -140,7 +140,7 @@ pub(super) async fn complete(
     let record = &mut stored.record;
     if is_away(&record.body, record.salt.as_ref()) {
         let body = bodies.get(session, &record.digest).await?;
-        record.body = outlast_session::Body::Json(body);
+        record.body = shaped(record.kind, record.version, body)?;
     }
     Ok(stored)
 }

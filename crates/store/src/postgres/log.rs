@@ -7,7 +7,7 @@ use outlast_protocol::{
     Micros,
     id::{EventId, IncarnationId, SessionId},
 };
-use outlast_session::{Body, Json, Record, State};
+use outlast_session::{Json, Record, State};
 use tokio::{
     sync::{oneshot, watch},
     time::Instant,
@@ -26,7 +26,7 @@ use crate::{
     Append, AppendError, GONE, Listing, Log, Pending, ReadError, Ready, SessionQuery, Slice,
     Snapshot,
     staging::{self, Staged, complete, is_away},
-    stored::Stored,
+    stored::{Stored, shaped},
     waiting::{AppendJob, Turned},
 };
 
@@ -223,7 +223,7 @@ impl Postgres {
         }
         match self.room.bodies.get(session, &record.digest).await {
             Ok(body) => Ok(Record {
-                body: Body::Json(body),
+                body: shaped(record.kind, record.version, body)?,
                 ..record
             }),
             Err(error) => {

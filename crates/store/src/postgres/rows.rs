@@ -23,18 +23,20 @@ pub(super) fn stored(row: &Row) -> Result<Stored, Fault> {
     let salt: Option<&[u8]> = row.try_get(9)?;
     let salt: Option<[u8; 16]> = salt.map(array).transpose()?;
     let blob: Option<i64> = row.try_get(10)?;
+    let kind = Kind::parse(kind).map_err(|error| Fault::Unreadable(error.to_string()))?;
+    let version = small(row.try_get(5)?)?;
     let record = Record {
         position: natural(row.try_get(0)?),
         thread: small(row.try_get(1)?)?,
         at: Micros(row.try_get(2)?),
         origin: origin(row.try_get(3)?)?,
-        kind: Kind::parse(kind).map_err(|error| Fault::Unreadable(error.to_string()))?,
-        version: small(row.try_get(5)?)?,
+        kind,
+        version,
         event: event.map(event_id).transpose()?,
         digest: array(row.try_get(7)?)?,
         hash: array(row.try_get(8)?)?,
         salt,
-        body: body(row.try_get(11)?, salt.as_ref())?,
+        body: body(kind, version, row.try_get(11)?, salt.as_ref())?,
     };
     Ok(Stored {
         record,

@@ -15,7 +15,7 @@ use crate::{
     bodies::Bodies,
     heads::Head,
     staging::is_away,
-    stored::{Stored, natural, session_id},
+    stored::{Stored, natural, session_id, shaped},
 };
 
 /// The columns that [`Kept::read`] wants, of `sessions s` joined with `configs c`.
@@ -137,7 +137,7 @@ impl Loader {
             let body = self
                 .handle
                 .block_on(self.bodies.get(session, &record.digest))?;
-            record.body = outlast_session::Body::Json(body);
+            record.body = shaped(record.kind, record.version, body)?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use outlast_protocol::{
     Micros,
     id::{EventId, IncarnationId, SessionId},
 };
-use outlast_session::{Body, Record, State};
+use outlast_session::{Record, State};
 use tokio::{
     sync::{oneshot, watch},
     time::Instant,
@@ -18,7 +18,7 @@ use crate::{
     Append, AppendError, GONE, Listing, Log, Pending, ReadError, Ready, SessionQuery, Slice,
     Snapshot,
     staging::{self, complete, is_away},
-    stored::Stored,
+    stored::{Stored, shaped},
     waiting::{AppendJob, Turned},
 };
 
@@ -217,7 +217,7 @@ impl Sqlite {
         }
         match self.room.loader.bodies.get(session, &record.digest).await {
             Ok(body) => Ok(Record {
-                body: Body::Json(body),
+                body: shaped(record.kind, record.version, body)?,
                 ..record
             }),
             Err(error) => {

@@ -21,18 +21,20 @@ pub(super) fn stored(row: &Row<'_>) -> Result<Stored, Fault> {
     let event: Option<String> = row.get(6)?;
     let salt: Option<[u8; 16]> = row.get(9)?;
     let blob: Option<i64> = row.get(10)?;
+    let kind = Kind::parse(&kind).map_err(|error| Fault::Unreadable(error.to_string()))?;
+    let version = row.get(5)?;
     let record = Record {
         position: natural(row.get(0)?),
         thread: row.get(1)?,
         at: Micros(row.get(2)?),
         origin: origin(&row.get::<_, String>(3)?)?,
-        kind: Kind::parse(&kind).map_err(|error| Fault::Unreadable(error.to_string()))?,
-        version: row.get(5)?,
+        kind,
+        version,
         event: event.as_deref().map(event_id).transpose()?,
         digest: row.get(7)?,
         hash: row.get(8)?,
         salt,
-        body: body(row.get(11)?, salt.as_ref())?,
+        body: body(kind, version, row.get(11)?, salt.as_ref())?,
     };
     Ok(Stored {
         record,

@@ -170,7 +170,7 @@ async fn every_change_of_a_record_is_found_where_it_is() {
         ("UPDATE records SET origin = 's'", "header"),
         ("UPDATE records SET kind = 'x.prefix'", "header"),
         ("UPDATE records SET kind = 'x.of_the_future'", "unreadable"),
-        ("UPDATE records SET version = 7", "header"),
+        ("UPDATE records SET version = 7", "unreadable"),
         ("UPDATE records SET digest = zeroblob(32)", "header"),
         ("UPDATE records SET hash = zeroblob(32)", "header"),
         ("UPDATE records SET hash = zeroblob(5)", "unreadable"),

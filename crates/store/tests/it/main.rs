@@ -13,6 +13,7 @@ mod crash;
 mod erased;
 mod failures;
 mod full;
+mod future;
 mod kit;
 mod plain;
 mod postgres;
