@@ -6,7 +6,11 @@ use outlast_kernel::Kernel;
 use outlast_protocol::facts::Models;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{health::Probes, once::Once};
+use crate::{
+    health::Probes,
+    intake::{Bounds, Intake},
+    once::Once,
+};
 
 /// The usual [`Api::ping`].
 pub const PING: Duration = Duration::from_secs(15);
@@ -26,6 +30,8 @@ pub struct Api {
     pub tasks: TaskTracker,
     /// How long a stream may be silent before it sends a ping.
     pub ping: Duration,
+    /// How much is taken in at once.
+    pub bounds: Bounds,
 }
 
 /// The state of the router.
@@ -37,14 +43,16 @@ pub(crate) struct App {
     api: Api,
     pub(crate) once: Once,
     pub(crate) probes: Probes,
+    pub(crate) intake: Intake,
 }
 
 impl App {
     pub(crate) fn new(api: Api) -> Self {
-        let once = Once::new(&api);
+        let (once, intake) = (Once::new(&api), Intake::new(api.bounds));
         Self {
             api,
             once,
+            intake,
             probes: Probes::default(),
         }
     }

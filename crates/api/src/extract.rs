@@ -24,6 +24,7 @@ use crate::{
     auth,
     connection::Connection,
     failure::Failure,
+    intake::Held,
     observe,
     once::{Attempt, Sending},
 };
@@ -160,6 +161,8 @@ pub(crate) struct Submission {
     pub(crate) body: Value,
     /// What a repeat of it would look like.
     pub(crate) attempt: Option<Sending>,
+    /// The memory that it takes while it is at hand.
+    _held: Held,
 }
 
 impl Submission {
@@ -172,11 +175,12 @@ impl Submission {
 impl FromRequest<Shared> for Submission {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &Shared) -> Result<Self, Failure> {
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
         let by = caller(&parts)?;
         Query::parse(parts.uri.query().unwrap_or_default())?.finish()?;
-        let bytes = collect(&parts.headers, body).await?;
+        let mut held = app.intake.hold();
+        let bytes = collect(&parts.headers, body, &mut held).await?;
         let path = parts.uri.path();
         let attempt = Attempt::read(&parts.headers, by, &parts.method, path, &bytes)?;
         Ok(Self {
@@ -186,6 +190,7 @@ impl FromRequest<Shared> for Submission {
                 attempt,
                 over: parts.extensions.get::<Connection>().cloned(),
             }),
+            _held: held,
         })
     }
 }
@@ -200,11 +205,13 @@ pub(crate) fn announced(headers: &HeaderMap) -> Option<u64> {
 ///
 /// One that says it is longer is refused before anything of it is read: a client that waits for
 /// `100 Continue` never sends it. What others are still sending is the connection's to take.
-async fn collect(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
-    let size = announced(headers).map_or(Ok(0), usize::try_from);
-    let size = size.ok().filter(|size| *size <= limits::BODY_BYTES);
-    let mut whole = Vec::with_capacity(size.ok_or_else(too_large)?);
+async fn collect(headers: &HeaderMap, body: Body, held: &mut Held) -> Result<Bytes, Problem> {
+    if announced(headers).is_some_and(|size| size > limits::BODY_BYTES as u64) {
+        return Err(too_large());
+    }
     let mut stream = body.into_data_stream();
+    // Grows as it arrives: a client that announces much and sends nothing takes nothing.
+    let mut whole = Vec::new();
     while let Some(chunk) = timeout(PAUSE, stream.next())
         .await
         .map_err(|_| too_slow())?
@@ -214,6 +221,7 @@ async fn collect(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
         if whole.len().saturating_add(chunk.len()) > limits::BODY_BYTES {
             return Err(too_large());
         }
+        held.grow(whole.len() + chunk.len())?;
         whole.extend_from_slice(&chunk);
     }
     Ok(whole.into())

@@ -63,7 +63,7 @@ fn head(parts: &mut Parts, code: ErrorCode) {
         let word = if retry { "true" } else { "false" };
         headers.insert(X_SHOULD_RETRY, HeaderValue::from_static(word));
     }
-    if matches!(code, ErrorCode::Overloaded | ErrorCode::Unavailable) {
+    if code.is_passing() {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
     }
 }
@@ -96,6 +96,12 @@ pub(crate) fn internal(cause: &dyn std::fmt::Display) -> Problem {
         ErrorCode::Internal,
         "internal server error; the log has the cause under this id",
     )
+}
+
+/// Returns what a client is told while as much waits for the store as may.
+pub(crate) fn overloaded() -> Problem {
+    let words = "too much work waits for the store; nothing was accepted";
+    Problem::new(ErrorCode::Overloaded, words)
 }
 
 /// Returns what a client is told while the store cannot be reached.

@@ -44,7 +44,7 @@ pub(crate) async fn upload(
 ) -> Answer {
     let (parts, body) = request.into_parts();
     Query::parse(parts.uri.query().unwrap_or_default())?.finish()?;
-    let upload = Upload::read(&app.kernel, &parts.headers, body).await?;
+    let upload = Upload::read(&app.kernel, &app.intake, &parts.headers, body).await?;
     let (method, path) = (&parts.method, parts.uri.path());
     let attempt = Attempt::read(&parts.headers, by, method, path, &upload.sum())?;
     let sending = attempt.map(|attempt| Sending {

@@ -17,6 +17,7 @@ mod extract;
 mod failure;
 mod files;
 mod health;
+mod intake;
 mod later;
 mod listing;
 mod metric_definitions;
@@ -33,6 +34,7 @@ mod upload;
 
 pub use app::{Api, PING};
 pub use connection::Connection;
+pub use intake::Bounds;
 pub use metric_definitions::describe;
 pub use observe::{Unread, unread};
-pub use router::{behind_key, router};
+pub use router::{behind_key, router, turning_away};

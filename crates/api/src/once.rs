@@ -35,7 +35,9 @@ use crate::{
     answer::{self, Answer},
     app::App,
     connection::Connection,
-    events, failure, metric_definitions as figures,
+    events, failure,
+    intake::overloaded,
+    metric_definitions as figures,
 };
 
 /// Tells that an answer is that of an earlier request.
@@ -108,6 +110,10 @@ impl App {
             Boarded::Landed(body) => return Ok(self.replay(&attempt, over, body)),
             Boarded::First(flight) => flight,
         };
+        let counted = matches!(attempt.chain, Chain::Retry { .. });
+        if counted && self.once.marks.are_full(self.bounds.attempts) {
+            return Err(overloaded("too many requests ended in a way that nobody knows").into());
+        }
         let since = self.since(&attempt, &flight);
         if let Some(body) = self.earlier(&attempt, since, form).await? {
             flight.land(&body);

@@ -171,13 +171,16 @@ fn resource<T: Plain>(object: &T, revision: u64) -> Result<Resource, Problem> {
 pub(crate) fn read<T: Plain>(fault: &ReadError, id: T::Id) -> Problem {
     match fault {
         ReadError::NotFound(_) => unknown::<T::Id>(id),
-        ReadError::Unreadable(_) | ReadError::Unavailable(_) => failed(fault),
+        ReadError::Unreadable(_) | ReadError::Overloaded | ReadError::Unavailable(_) => {
+            failed(fault)
+        }
     }
 }
 
 /// Returns what a client is told of a failed read.
 pub(crate) fn failed(fault: &ReadError) -> Problem {
     match fault {
+        ReadError::Overloaded => failure::overloaded(),
         ReadError::Unavailable(reason) => failure::unavailable(reason),
         ReadError::NotFound(_) | ReadError::Unreadable(_) => failure::internal(fault),
     }
@@ -192,6 +195,7 @@ pub(crate) fn write<T: Plain>(fault: &WriteError) -> Problem {
             "{} `{id}` is used by a session; delete its sessions first, or archive it",
             T::Id::NAME
         )),
+        WriteError::Overloaded => failure::overloaded(),
         WriteError::Unavailable(reason) => failure::unavailable(reason),
         WriteError::Answered => failure::unavailable(fault),
     }

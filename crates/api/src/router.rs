@@ -11,8 +11,11 @@ use outlast_kernel::Kernel;
 use crate::{
     Api, agents,
     app::{App, Shared},
-    auth, environments, events, files, health, later, observe, own, resources, sessions, stream,
-    threads,
+    auth, environments, events,
+    failure::Failure,
+    files, health,
+    intake::overloaded,
+    later, observe, own, resources, sessions, stream, threads,
 };
 
 /// Builds the API.
@@ -56,6 +59,13 @@ pub fn behind_key(kernel: &Kernel, routes: Router) -> Router {
             kernel.clone(),
             observe::observe,
         ))
+}
+
+/// Answers whatever is asked with the word that too many connections are open.
+pub fn turning_away(kernel: &Kernel) -> Router {
+    let full = || async { Failure(overloaded("too many connections are open")) };
+    let observed = middleware::from_fn_with_state(kernel.clone(), observe::observe);
+    Router::new().fallback(full).layer(observed)
 }
 
 fn agents() -> Router<Shared> {

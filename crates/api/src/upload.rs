@@ -21,7 +21,10 @@ use outlast_protocol::{ErrorCode, Problem, file, limits, mime};
 use tokio::time::timeout;
 use tokio_util::io::StreamReader;
 
-use crate::extract::{self, PAUSE, too_slow};
+use crate::{
+    extract::{self, PAUSE, too_slow},
+    intake::Intake,
+};
 
 /// Bytes after which the form's reader is made to stop and hand on what it has.
 ///
@@ -53,6 +56,7 @@ impl Upload {
     /// Reads the form and stores its file.
     pub(crate) async fn read(
         kernel: &Kernel,
+        intake: &Intake,
         headers: &HeaderMap,
         body: Body,
     ) -> Result<Self, Problem> {
@@ -66,6 +70,7 @@ impl Upload {
             fault: Arc::default(),
             held: Arc::default(),
         };
+        let _place = intake.upload()?;
         let read = form(kernel, headers, &arriving).await;
         // Of a failure in the middle only the reason of the body's own end says what happened.
         let own = arriving.fault();

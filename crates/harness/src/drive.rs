@@ -50,6 +50,8 @@ pub(crate) struct Drive<'a> {
     saved: u64,
     prefix: Option<(Arc<State>, Prefix)>,
     sources: Sources,
+    /// Whether anything was done under this lease.
+    worked: bool,
 }
 
 /// Why a driver stops before the turn is over.
@@ -100,6 +102,7 @@ impl<'a> Drive<'a> {
             saved: 0,
             prefix: None,
             sources: Sources::default(),
+            worked: false,
         }
     }
 
@@ -119,11 +122,17 @@ impl<'a> Drive<'a> {
                 return Ok(());
             }
             let effect = step(thread);
+            if matches!(effect, Effect::TakeIn { .. }) && self.worked && self.lease.is_wanted() {
+                // A turn is over and the next one waits, and so do other sessions: they first.
+                self.say(Step::Release).await?;
+                return Ok(());
+            }
             match self.perform(&effect, &state).await {
                 // Whatever began is dropped; the same is decided again, once it may be done.
                 Err(Stuck::Halted | Stuck::Lease(LeaseError::Unsure)) => continue,
                 performed => performed?,
             }
+            self.worked = true;
             if effect == Effect::Rest {
                 return Ok(());
             }

@@ -67,6 +67,9 @@ fn take_in(thread: &Thread) -> Option<Effect> {
     })
 }
 
+/// Calls that run side by side at most, however many a response has.
+const TOGETHER: usize = 16;
+
 /// Returns the calls that run next: read-only neighbours together, others one by one.
 fn next_calls(calls: &[Call]) -> Vec<EventId> {
     let mut open = calls.iter().filter(|call| may_run(call)).peekable();
@@ -75,7 +78,9 @@ fn next_calls(calls: &[Call]) -> Vec<EventId> {
     };
     let mut group = vec![first.id];
     if only_reads(first) {
-        while let Some(next) = open.next_if(|call| only_reads(call)) {
+        while group.len() < TOGETHER
+            && let Some(next) = open.next_if(|call| only_reads(call))
+        {
             group.push(next.id);
         }
     }

@@ -81,7 +81,7 @@ impl Kernel {
         make: impl Fn(Option<Claim>) -> Proposal,
         receipt: Option<Receipt>,
     ) -> Result<Outcome, Problem> {
-        let (permit, claim) = self.0.reserve().unzip();
+        let (permit, claim) = self.0.reserve_next().unzip();
         let append = |claim, permit| {
             let proposal = make(claim);
             self.0.append(session, proposal, receipt.clone(), permit)

@@ -10,7 +10,7 @@ use outlast_session::{Answer, Claim, Proposal, State, Thread};
 use outlast_store::{Outcome, ReadError, Ready};
 use tokio::time::sleep;
 
-use crate::{checkpoint, files, kernel::Inner, metric_definitions as metrics};
+use crate::{checkpoint, files, hand::Rest, kernel::Inner, metric_definitions as metrics};
 
 /// How often the store is asked even if nobody said that there is work.
 const POLL: Duration = Duration::from_secs(1);
@@ -58,6 +58,7 @@ pub(crate) async fn wake(inner: Arc<Inner>) {
 /// Looks once; tells whether there may be more.
 async fn round(inner: &Arc<Inner>) -> bool {
     let free = inner.slots.available_permits().min(BATCH);
+    let seen = inner.crowd.look();
     if free == 0 {
         // A slot that comes free is followed by an append, which wakes this task.
         return false;
@@ -79,6 +80,9 @@ async fn round(inner: &Arc<Inner>) -> bool {
         if !inner.quarantine.must_wait(&thread) {
             won |= claim(inner, thread).await;
         }
+    }
+    if !full {
+        inner.crowd.served(seen);
     }
     full && won
 }
@@ -190,7 +194,9 @@ pub(crate) async fn recover(inner: Arc<Inner>, session: SessionId) {
         let state = match inner.store.head(session).await {
             Ok(state) => state,
             Err(ReadError::NotFound(_)) => return,
-            Err(ReadError::Unreadable(_) | ReadError::Unavailable(_)) => continue,
+            Err(ReadError::Unreadable(_) | ReadError::Overloaded | ReadError::Unavailable(_)) => {
+                continue;
+            }
         };
         let Some(thread) = orphan(&inner, &state) else {
             return;
@@ -283,8 +289,12 @@ pub(crate) async fn tidy(inner: Arc<Inner>) {
         }
         let schedule = inner.options.checkpoints;
         let may = |incarnation| inner.checkpoints.may_rest(incarnation, schedule);
-        let (idle, age) = (inner.options.hand_idle, inner.options.hand_age);
-        inner.hands.rest(idle, age, may).await;
+        let rest = Rest {
+            idle: inner.options.hand_idle,
+            age: inner.options.hand_age,
+            most: inner.options.hands,
+        };
+        inner.hands.rest(rest, may).await;
         sweep(&inner).await;
         files::tidy(&inner).await;
         while matches!(inner.store.purge(CHUNK).await, Ok(gone) if gone > 0) {

@@ -33,6 +33,9 @@ impl From<AppendError> for LeaseError {
             AppendError::Unavailable(reason) | AppendError::Failed(reason) => {
                 Self::Unavailable(reason)
             }
+            error @ (AppendError::Overloaded | AppendError::Crowded(_)) => {
+                Self::Unavailable(error.to_string())
+            }
             AppendError::Refused(refusal @ (Refusal::Stale { .. } | Refusal::Held { .. })) => {
                 Self::Over(refusal.to_string())
             }
@@ -49,7 +52,7 @@ impl From<ReadError> for LeaseError {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::NotFound(_) => Self::Over(error.to_string()),
-            ReadError::Unreadable(_) | ReadError::Unavailable(_) => {
+            ReadError::Unreadable(_) | ReadError::Overloaded | ReadError::Unavailable(_) => {
                 Self::Unavailable(error.to_string())
             }
         }
@@ -70,6 +73,12 @@ pub(crate) fn append(error: AppendError) -> Problem {
         AppendError::Missing(what) => Problem::not_found(format_args!("`{what}`")),
         AppendError::Refused(Refusal::Client(problem)) => problem,
         AppendError::Unavailable(reason) => unavailable(&reason),
+        AppendError::Overloaded => overloaded(),
+        AppendError::Crowded(session) => {
+            let words =
+                format!("too many requests for session `{session}` wait; send fewer at once");
+            Problem::new(ErrorCode::RateLimited, words)
+        }
         // Another process can do it.
         error @ AppendError::Dead(_) => unavailable(&error.to_string()),
         AppendError::Answered => answered(),
@@ -82,7 +91,7 @@ pub(crate) fn append(error: AppendError) -> Problem {
 pub(crate) fn of(session: SessionId, fault: &ReadError) -> Problem {
     match fault {
         ReadError::NotFound(_) => Problem::not_found(format_args!("session `{session}`")),
-        ReadError::Unreadable(_) | ReadError::Unavailable(_) => read(fault),
+        ReadError::Unreadable(_) | ReadError::Overloaded | ReadError::Unavailable(_) => read(fault),
     }
 }
 
@@ -90,6 +99,7 @@ pub(crate) fn of(session: SessionId, fault: &ReadError) -> Problem {
 pub(crate) fn read(error: &ReadError) -> Problem {
     match error {
         ReadError::NotFound(what) => Problem::not_found(format_args!("`{what}`")),
+        ReadError::Overloaded => overloaded(),
         ReadError::Unavailable(reason) => unavailable(reason),
         ReadError::Unreadable(_) => internal(error),
     }
@@ -112,6 +122,12 @@ fn unavailable(reason: &str) -> Problem {
     )
 }
 
+/// As much waits for the store as may.
+fn overloaded() -> Problem {
+    let words = "too much work waits for the store; nothing was accepted";
+    Problem::new(ErrorCode::Overloaded, words)
+}
+
 /// Another attempt of the request was accepted; the next one gets its answer.
 pub(crate) fn answered() -> Problem {
     Problem::new(
@@ -126,6 +142,7 @@ pub(crate) fn write(error: &WriteError) -> Problem {
         WriteError::NotFound(what) => Problem::not_found(format_args!("`{what}`")),
         WriteError::Moved { .. } => Problem::new(ErrorCode::Conflict, error.to_string()),
         WriteError::Referenced(_) => Problem::invalid(error.to_string()),
+        WriteError::Overloaded => overloaded(),
         WriteError::Unavailable(reason) => unavailable(reason),
         WriteError::Answered => answered(),
     }

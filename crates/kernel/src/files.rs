@@ -270,7 +270,9 @@ impl Kernel {
         let found = self.0.store.file(id).await;
         let file = found.map_err(|fault| match fault {
             ReadError::NotFound(_) => Problem::not_found(format_args!("file `{id}`")),
-            ReadError::Unreadable(_) | ReadError::Unavailable(_) => error::read(&fault),
+            ReadError::Unreadable(_) | ReadError::Overloaded | ReadError::Unavailable(_) => {
+                error::read(&fault)
+            }
         })?;
         if file.is_past(self.now()) || file.blob.is_none() {
             let words = format!("file `{id}` has expired");
@@ -308,9 +310,10 @@ impl Kernel {
             WriteError::Referenced(_) => Problem::invalid(format!(
                 "file `{id}` is mounted in a session and goes with it; delete the resource there"
             )),
-            WriteError::Moved { .. } | WriteError::Unavailable(_) | WriteError::Answered => {
-                error::write(&fault)
-            }
+            WriteError::Moved { .. }
+            | WriteError::Overloaded
+            | WriteError::Unavailable(_)
+            | WriteError::Answered => error::write(&fault),
         })
     }
 }

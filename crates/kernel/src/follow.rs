@@ -15,8 +15,8 @@ use crate::{Kernel, Previews, error};
 /// Records that one step of a follower reads.
 const PAGE: usize = 256;
 
-/// Bytes that one step of a follower reads, about.
-const BYTES: usize = 1 << 20;
+/// Bytes that one step of a follower reads, about: what a reader that stopped reading keeps.
+const BYTES: usize = 256 << 10;
 
 /// A reader's place in a log.
 #[derive(Debug)]

@@ -124,12 +124,12 @@ impl Hands {
         ::metrics::gauge!(metrics::HANDS_LIVE).set(live);
     }
 
-    /// Lets go of hands that nobody used for `idle`, and of those that are older than `age`, if
-    /// they may go, which one in use may not; their workspaces stay.
+    /// Lets go of hands that nobody used for `idle`, of those that are older than `age`, and of the
+    /// longest unused ones beyond `most`, if they may go, which one in use may not; their workspaces
+    /// stay.
     pub(crate) async fn rest(
         &self,
-        idle: Duration,
-        age: Option<Duration>,
+        Rest { idle, age, most }: Rest,
         may: impl Fn(IncarnationId) -> bool,
     ) {
         let old = |hand: &Seen| age.is_some_and(|age| hand.born.elapsed() >= age);
@@ -140,7 +140,15 @@ impl Hands {
                 false => old(hand).then_some((*id, "age")),
             };
             let expired = seen.iter().filter_map(why);
-            expired.filter(|(id, _)| may(*id)).collect()
+            let mut expired: Vec<_> = expired.filter(|(id, _)| may(*id)).collect();
+            let goes = |id| expired.iter().any(|(gone, _)| *gone == id);
+            let stay = seen.iter().filter(|(id, _)| !goes(**id));
+            let mut stay: Vec<_> = stay.map(|(id, hand)| (hand.used, *id)).collect();
+            stay.sort_unstable_by_key(|(used, _)| *used);
+            let beyond = stay.len().saturating_sub(most);
+            let free = stay.into_iter().map(|(_, id)| id).filter(|id| may(*id));
+            expired.extend(free.take(beyond).map(|id| (id, "most")));
+            expired
         };
         for (incarnation, why) in expired {
             ::metrics::counter!(metrics::HANDS_REAPED, "why" => why).increment(1);
@@ -186,6 +194,17 @@ impl Hands {
     pub(crate) fn turn(&self, session: SessionId) -> Arc<Turn<()>> {
         self.turns.get(session)
     }
+}
+
+/// When hands are let go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest {
+    /// How long one may lie unused.
+    pub(crate) idle: Duration,
+    /// How old one may become.
+    pub(crate) age: Option<Duration>,
+    /// How many may live, as far as those in use leave any to be let go.
+    pub(crate) most: usize,
 }
 
 /// What of an environment says which image it wants, and which packages.

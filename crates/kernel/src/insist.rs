@@ -98,7 +98,7 @@ impl Place {
     /// One that cannot follow is, as long as one before it is missing.
     fn goes_on(&self, outcome: &Result<Outcome, AppendError>) -> bool {
         let again = match outcome {
-            Err(AppendError::Unavailable(_)) => true,
+            Err(error) if error.may_pass() => true,
             Err(AppendError::Refused(Refusal::Gap { .. } | Refusal::Illegal(_))) => {
                 !self.is_first()
             }
@@ -181,7 +181,7 @@ impl Inner {
         let (began, mut wait) = (Instant::now(), FIRST);
         loop {
             let read = read().await;
-            let away = matches!(read, Err(ReadError::Unavailable(_)));
+            let away = matches!(read, Err(ReadError::Overloaded | ReadError::Unavailable(_)));
             if !away || began.elapsed() >= PATIENCE {
                 return read;
             }

@@ -28,6 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     auth::Keys,
     checkpoint::{self, Checkpoints, Schedule},
+    crowd::Crowd,
     deadlines::{self, Timer},
     dispatch,
     files::{GivenUp, Publisher},
@@ -78,6 +79,8 @@ pub struct Options {
     pub hand_idle: Duration,
     /// When workspaces are brought into blobs.
     pub checkpoints: Schedule,
+    /// Hands that may live at once on this node; unused ones beyond that are let go early.
+    pub hands: usize,
     /// How old a hand may become before it is let go between two calls; its workspace stays.
     pub hand_age: Option<Duration>,
     /// What becomes of hands when this process ends.
@@ -132,9 +135,10 @@ pub(crate) struct Inner {
     /// What runs out next, and who is told of something earlier.
     pub(crate) timer: Timer,
     pub(crate) slots: Arc<Semaphore>,
+    pub(crate) crowd: Crowd,
     pub(crate) closing: CancellationToken,
     pub(crate) tasks: TaskTracker,
-    claims: mpsc::UnboundedSender<Lease>,
+    claims: mpsc::Sender<Lease>,
 }
 
 impl Kernel {
@@ -158,9 +162,10 @@ impl Kernel {
         let life = Arc::new(Life::new(clock.clone(), options.beats, process, before));
         life::start(&life, store.clone())
             .map_err(|fault| WriteError::Unavailable(format!("nothing can beat: {fault}")))?;
-        // Bounded by the slots: a lease is only sent along with the permit it holds.
-        let (claims, receiver) = mpsc::unbounded_channel();
-        let slots = Arc::new(Semaphore::new(options.brains.max(1)));
+        // Never full: a lease is only sent along with the permit that it holds.
+        let brains = options.brains.max(1);
+        let (claims, receiver) = mpsc::channel(brains);
+        let slots = Arc::new(Semaphore::new(brains));
         let inner = Arc::new(Inner {
             hands: Hands::new(provisioner),
             publisher: Publisher::default(),
@@ -176,6 +181,7 @@ impl Kernel {
             failed_at: AtomicI64::new(0),
             wake: Notify::new(),
             timer: Timer::default(),
+            crowd: Crowd::default(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
             store,
@@ -289,6 +295,16 @@ impl Inner {
         EventId::mint(self.clock.now(), &*self.entropy)
     }
 
+    /// Reserves a slot and the right to claim along with an input, if a slot is free and nobody
+    /// waits for one: who comes now stands behind them.
+    pub(crate) fn reserve_next(&self) -> Option<(OwnedSemaphorePermit, Claim)> {
+        let reserved = (!self.crowd.waits()).then(|| self.reserve()).flatten();
+        if reserved.is_none() {
+            self.crowd.came();
+        }
+        reserved
+    }
+
     /// Reserves a slot and the right to claim along with an append, if a slot is free.
     pub(crate) fn reserve(&self) -> Option<(OwnedSemaphorePermit, Claim)> {
         let process = self.life.process();
@@ -362,7 +378,7 @@ impl Inner {
         let claimed = Lease::claimed(self, outcome, permit);
         if let Some(lease) = claimed {
             // Nobody receives while the process ends; the lease then gives itself back.
-            drop(self.claims.send(lease));
+            drop(self.claims.try_send(lease));
         }
         let threads = (0_u32..).take(outcome.state.threads.len());
         if threads

@@ -12,7 +12,7 @@ use std::{
 
 use outlast_protocol::id::{EventId, ProcessId, SessionId};
 use outlast_session::{Fence, Kind, Proposal, Record, State, Step, Thread, body::Claimed};
-use outlast_store::{AppendError, Outcome, Slice, Snapshot};
+use outlast_store::{Outcome, Slice, Snapshot};
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc, watch},
     task::JoinError,
@@ -27,10 +27,10 @@ const AGAIN: Duration = Duration::from_millis(500);
 
 /// Leases that this process won, for whatever brain it runs.
 #[derive(Debug)]
-pub struct Claims(mpsc::UnboundedReceiver<Lease>);
+pub struct Claims(mpsc::Receiver<Lease>);
 
 impl Claims {
-    pub(crate) fn new(receiver: mpsc::UnboundedReceiver<Lease>) -> Self {
+    pub(crate) fn new(receiver: mpsc::Receiver<Lease>) -> Self {
         Self(receiver)
     }
 
@@ -57,7 +57,7 @@ pub struct Lease {
     broken: AtomicBool,
     order: Arc<Mutex<Order>>,
     signal: watch::Receiver<Arc<State>>,
-    _permit: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// The leases that brains of this process hold: (session, thread, epoch), and who claimed them.
@@ -119,7 +119,7 @@ impl Lease {
             broken: AtomicBool::new(false),
             order: Arc::default(),
             signal: inner.signals.follow(&outcome.state),
-            _permit: permit,
+            permit,
         })
     }
 
@@ -256,6 +256,12 @@ impl Lease {
         self.inner.closing.is_cancelled()
     }
 
+    /// Tells whether others wait for a slot, so that a turn that is over should be the last one
+    /// under this lease.
+    pub fn is_wanted(&self) -> bool {
+        self.inner.crowd.waits() && self.inner.slots.available_permits() == 0
+    }
+
     /// Returns the newest context snapshot under `name`.
     pub async fn snapshot(&self, name: &str) -> Result<Option<Snapshot>, LeaseError> {
         let store = &self.inner.store;
@@ -300,6 +306,11 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let key = (self.session, self.thread, self.epoch);
         self.inner.leases.map().remove(&key);
+        drop(self.permit.take());
+        if self.inner.crowd.waits() {
+            // The slot is free only now.
+            self.inner.wake.notify_one();
+        }
         let state = self.state();
         if self.held(&state).is_none() {
             return;
@@ -335,7 +346,7 @@ async fn give_back(inner: Arc<Inner>, process: ProcessId, session: SessionId, re
     while inner.life.is(process) {
         let handle = inner.append(session, release.clone(), None, None);
         match handle.await {
-            Ok(Err(AppendError::Unavailable(_))) if !inner.closing.is_cancelled() => {
+            Ok(Err(error)) if error.may_pass() && !inner.closing.is_cancelled() => {
                 tokio::time::sleep(AGAIN).await;
             }
             Ok(Ok(_) | Err(_)) | Err(_) => return,

@@ -11,6 +11,7 @@ mod auth;
 mod calls;
 mod checkpoint;
 mod clients;
+mod crowd;
 mod deadlines;
 mod diagnosis;
 mod dispatch;

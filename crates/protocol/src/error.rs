@@ -72,6 +72,8 @@ codes! {
     PathNotSupported = 404, "not_found_error", "not_supported";
     /// The key is good but not for this.
     Permission = 403, "permission_error";
+    /// The caller sends more than is taken in; come back after `retry-after`.
+    RateLimited = 429, "rate_limit_error";
     /// The body is larger than the limit.
     RequestTooLarge = 413, "request_too_large";
     /// The request took too long.
@@ -84,6 +86,14 @@ impl ErrorCode {
     /// Tells clients whether the same request may succeed later; `None` leaves it to the status.
     pub fn is_retryable(self) -> Option<bool> {
         (self == Self::Conflict).then_some(false)
+    }
+
+    /// Tells whether it passes by itself, so that clients are told when to come back.
+    pub fn is_passing(self) -> bool {
+        matches!(
+            self,
+            Self::Overloaded | Self::RateLimited | Self::Unavailable
+        )
     }
 }
 

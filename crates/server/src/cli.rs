@@ -22,6 +22,7 @@ mod serve;
 mod sessions;
 mod support_bundle;
 mod table;
+mod torture;
 mod transfer;
 mod verify;
 mod words;
@@ -115,6 +116,8 @@ enum Command {
     Redact(redact::Arguments),
     /// Try what this host can isolate, for the user that asks
     Check(check::Arguments),
+    /// Kill a server of its own at random, on this disk or database, and say what was lost
+    Torture(torture::Arguments),
     /// Keep the sandboxes of a data directory; `serve` starts it where there is none
     HandHost(hand_host::Arguments),
     /// Serve the scripted model over the Messages API
@@ -234,6 +237,10 @@ async fn dispatch(
             Box::pin(redact::run(arguments, &loaded, (place, found), console)).await
         }
         Command::Check(arguments) => check::run(arguments, &common, environment, console).await,
+        Command::Torture(arguments) => {
+            let loaded = common.load(environment, None)?;
+            Box::pin(torture::run(arguments, &loaded, console)).await
+        }
         Command::HandHost(arguments) => {
             let loaded = common.load(environment, None)?;
             Box::pin(hand_host::run(arguments, loaded, console)).await

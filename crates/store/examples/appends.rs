@@ -121,6 +121,7 @@ async fn connect(url: String, dir: &Path) -> Fallible<(Postgres, World)> {
         entropy: entropy.clone(),
         rules: Rules::default(),
         takes_system: Arc::new(|_| true),
+        silence: postgres::SILENCE,
     })
     .await?;
     let subject = Subject {

@@ -15,6 +15,7 @@ mod files;
 mod heads;
 mod ids;
 mod intake;
+mod lines;
 mod lock;
 mod log;
 pub mod metric_definitions;

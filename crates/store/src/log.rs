@@ -142,6 +142,12 @@ pub enum AppendError {
     /// Another attempt of the request was accepted first; its receipt is there.
     #[error("another attempt of the request was accepted first")]
     Answered,
+    /// As much waits to be appended as may: nothing was.
+    #[error("too many writes wait")]
+    Overloaded,
+    /// As much of this session waits to be appended as may: nothing was.
+    #[error("too many writes of session `{0}` wait")]
+    Crowded(SessionId),
     /// The disk is full or fails, the database is away, or the store is closing: nothing was appended,
     /// or nobody knows. The same append may be proposed again.
     #[error("the log cannot be written: {0}")]
@@ -149,6 +155,21 @@ pub enum AppendError {
     /// The log cannot take this append, however well the disk is: nothing was appended.
     #[error("the log cannot take it: {0}")]
     Failed(String),
+}
+
+impl AppendError {
+    /// Tells whether the same append may succeed in a moment.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Overloaded | Self::Crowded(_) | Self::Unavailable(_) => true,
+            Self::NotFound(_)
+            | Self::Refused(_)
+            | Self::Missing(_)
+            | Self::Dead(_)
+            | Self::Answered
+            | Self::Failed(_) => false,
+        }
+    }
 }
 
 /// Why nothing was read.
@@ -160,6 +181,9 @@ pub enum ReadError {
     /// What is stored cannot be understood by this version, or is damaged.
     #[error("cannot be read: {0}")]
     Unreadable(String),
+    /// As many reads wait as may.
+    #[error("too many reads wait")]
+    Overloaded,
     /// The disk or database fails.
     #[error("the store cannot be read: {0}")]
     Unavailable(String),

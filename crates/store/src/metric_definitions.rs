@@ -56,6 +56,8 @@ fn reason(error: &AppendError) -> &'static str {
         AppendError::Missing(_) => "missing",
         AppendError::Dead(_) => "dead",
         AppendError::Answered => "answered",
+        AppendError::Overloaded => "overloaded",
+        AppendError::Crowded(_) => "crowded",
         AppendError::Unavailable(_) => "unavailable",
         AppendError::Failed(_) => "failed",
         AppendError::Refused(refusal) => match refusal {

@@ -2,6 +2,7 @@
 
 mod carry;
 mod certificate;
+mod cluster;
 mod conditions;
 mod connect;
 mod deadlines;
@@ -30,6 +31,7 @@ mod rebuild;
 mod receipts;
 mod resources;
 mod rows;
+mod scratch;
 mod snapshots;
 mod sql;
 mod store;
@@ -52,6 +54,7 @@ use outlast_session::Rules;
 use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use self::{cluster::Cluster, offline::Offline, scratch::Scratch, url::UrlError};
 use self::{
     connect::{Connector, Durability},
     fault::Fault,
@@ -62,7 +65,6 @@ use self::{
     queue::Queue,
     url::Target,
 };
-pub use self::{offline::Offline, url::UrlError};
 use crate::{
     LockError, Migrated,
     bodies::Bodies,
@@ -99,7 +101,12 @@ pub struct Options {
     pub rules: Rules,
     /// Whether a model takes `system.message`.
     pub takes_system: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// The longest wait for an answer of the database; [`SILENCE`] unless a test says otherwise.
+    pub silence: Duration,
 }
+
+/// How long a database may leave something unanswered before it counts as gone.
+pub const SILENCE: Duration = Duration::from_secs(20);
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -221,12 +228,14 @@ impl Postgres {
             entropy,
             rules,
             takes_system,
+            silence,
         } = options;
         let target = Target::parse(&url)?;
         let lock = hold(&dir)?;
         let node = node(&dir, &*entropy)?;
         let connector = Connector::new(target, entropy.clone());
         reach(&connector).await?;
+        let connector = connector.patient(silence);
         let seams = Seams {
             clock,
             entropy,

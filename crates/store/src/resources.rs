@@ -277,6 +277,9 @@ pub enum WriteError {
     /// Another attempt of the request was accepted first; its receipt is there.
     #[error("another attempt of the request was accepted first")]
     Answered,
+    /// As many writes wait as may.
+    #[error("too many writes wait")]
+    Overloaded,
     /// The disk is full or fails, or the store is closing.
     #[error("the store cannot be written: {0}")]
     Unavailable(String),
@@ -286,6 +289,7 @@ impl From<WriteError> for ReadError {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::NotFound(id) => Self::NotFound(id),
+            WriteError::Overloaded => Self::Overloaded,
             WriteError::Moved { .. }
             | WriteError::Referenced(_)
             | WriteError::Unavailable(_)

@@ -285,8 +285,8 @@ impl Sqlite {
         work: impl FnMut(&Connection) -> Result<Result<T, WriteError>, Fault> + Send + 'static,
     ) -> Result<T, WriteError> {
         let (job, answer) = Task::job(work);
-        self.queue.push(job).map_err(turned)?;
-        answer.await.map_err(|_| turned(Turned::Closed))?
+        self.queue.push(job)?;
+        answer.await.map_err(|_| WriteError::from(Turned::Closed))?
     }
 
     /// Writes between batches.
@@ -295,11 +295,7 @@ impl Sqlite {
         work: impl FnMut(&Connection) -> Result<Result<T, WriteError>, Fault> + Send + 'static,
     ) -> Result<T, WriteError> {
         let (job, answer) = Task::job(work);
-        self.queue.push_background(job).map_err(turned)?;
-        answer.await.map_err(|_| turned(Turned::Closed))?
+        self.queue.push_background(job)?;
+        answer.await.map_err(|_| WriteError::from(Turned::Closed))?
     }
-}
-
-fn turned(reason: Turned) -> WriteError {
-    WriteError::Unavailable(reason.to_string())
 }

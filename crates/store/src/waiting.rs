@@ -1,10 +1,16 @@
 //! Appends as they wait.
 
+use std::sync::Arc;
+
 use outlast_protocol::id::SessionId;
-use tokio::{sync::oneshot, time::Instant};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    time::Instant,
+};
 
 use crate::{
-    Append, AppendError,
+    Append, AppendError, WriteError,
+    lines::Waits,
     staging::{Done, Staged},
 };
 
@@ -17,6 +23,8 @@ pub(crate) struct AppendJob {
     pub(crate) staged: Staged,
     /// Bytes of its bodies that will stand in rows.
     pub(crate) size: usize,
+    /// Bytes of its bodies that go to blobs.
+    pub(crate) large: usize,
     pub(crate) since: Instant,
     pub(crate) reply: oneshot::Sender<Result<Done, AppendError>>,
 }
@@ -30,11 +38,69 @@ impl AppendJob {
     }
 }
 
+impl Waits for AppendJob {
+    fn session(&self) -> Option<SessionId> {
+        Some(self.session)
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn held(&self) -> usize {
+        self.size.saturating_add(self.large)
+    }
+
+    fn complete(&mut self, bodies: Staged) {
+        self.staged = bodies;
+    }
+}
+
+/// Places for those who wait: so many and no more.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting(Arc<Semaphore>);
+
+impl Waiting {
+    pub(crate) fn new(places: usize) -> Self {
+        Self(Arc::new(Semaphore::new(places)))
+    }
+
+    /// Takes a place until it is dropped; `None` if all are taken.
+    pub(crate) fn place(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.clone().try_acquire_owned().ok()
+    }
+}
+
 /// Why a write cannot wait here.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum Turned {
+    /// Nothing is taken any more.
     #[error("the store is closed")]
     Closed,
+    /// As much waits as may.
     #[error("too many writes wait")]
     Full,
+    /// As much of this session waits as may.
+    #[error("too many writes of session `{0}` wait")]
+    Crowded(SessionId),
+}
+
+impl From<Turned> for AppendError {
+    fn from(turned: Turned) -> Self {
+        match turned {
+            Turned::Closed => Self::Unavailable(turned.to_string()),
+            Turned::Full => Self::Overloaded,
+            Turned::Crowded(session) => Self::Crowded(session),
+        }
+    }
+}
+
+impl From<Turned> for WriteError {
+    fn from(turned: Turned) -> Self {
+        match turned {
+            Turned::Closed => Self::Unavailable(turned.to_string()),
+            // What is no append stands in no session's line.
+            Turned::Full | Turned::Crowded(_) => Self::Overloaded,
+        }
+    }
 }

@@ -32,6 +32,10 @@ pub enum Fault {
     Before,
     /// It is appended, and its writer is told that it failed.
     After,
+    /// As much waits as may, and nothing is appended.
+    Full,
+    /// As much of its session waits as may, and nothing is appended.
+    Crowded,
     /// Its writer is dead: nothing is appended, and nobody hears of it.
     Dead,
     /// Its writer died waiting: it is appended, and nobody hears of it.
@@ -138,6 +142,8 @@ impl<S: Log + Clone + 'static> Log for Faulty<S> {
             _ if self.here().is_err() => Box::pin(async { Err(lost()) }),
             Fault::None => self.inner.append(session, append),
             Fault::Before => Box::pin(async { Err(lost()) }),
+            Fault::Full => Box::pin(async { Err(AppendError::Overloaded) }),
+            Fault::Crowded => Box::pin(async move { Err(AppendError::Crowded(session)) }),
             Fault::Dead => Box::pin(std::future::pending()),
             Fault::Unheard => {
                 let pending = self.inner.append(session, append);

@@ -24,9 +24,6 @@ const GATHER: Duration = Duration::from_secs(1);
 /// Marks that are written at once.
 const BATCH: usize = 1_024;
 
-/// Floors below which nobody looks for old ones.
-const FEW: usize = 1_024;
-
 /// What is known of the receipts that were there before an attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Older {
@@ -117,14 +114,20 @@ impl Marks {
 
     /// Notes that receipts of this moment and later stand, and older ones do not.
     pub(super) fn floor(&self, fingerprint: [u8; 32], at: Micros) {
+        self.lock().floors.insert(fingerprint, at);
+    }
+
+    /// Tells whether as many attempts are remembered as may be.
+    pub(super) fn are_full(&self, most: usize) -> bool {
         let mut inner = self.lock();
-        if inner.floors.len() >= FEW {
-            let now = self.kernel.now();
-            inner
-                .floors
-                .retain(|_, floor| now.since(*floor) < super::RETRIED);
+        if inner.floors.len() < most {
+            return false;
         }
-        inner.floors.insert(fingerprint, at);
+        let now = self.kernel.now();
+        inner
+            .floors
+            .retain(|_, floor| now.since(*floor) < super::RETRIED);
+        inner.floors.len() >= most
     }
 
     /// Takes back what was noted, because a new receipt may come; returns it.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{Router, body::Body, response::Response};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
-use outlast_api::Api;
+use outlast_api::{Api, Bounds};
 use outlast_hands::{Limits, fake::Fakes};
 use outlast_kernel::{Claims, Kernel, Lease, Options, Parts, Schedule};
 use outlast_protocol::{
@@ -104,6 +104,8 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
     /// How far the clock goes on with every request.
     pub(crate) step: Duration,
+    /// How much is taken in at once.
+    pub(crate) bounds: Bounds,
 }
 
 impl Default for Setup {
@@ -113,6 +115,7 @@ impl Default for Setup {
             ping: Duration::from_secs(15),
             seed: 1,
             step: Duration::from_millis(1),
+            bounds: Bounds::default(),
         }
     }
 }
@@ -148,6 +151,7 @@ impl Bench {
             install: Duration::from_secs(600),
             hand_idle: Duration::from_secs(600),
             checkpoints: Schedule::NEVER,
+            hands: 512,
             hand_age: None,
             hand_life: outlast_kernel::HandLife::WithServer,
             deadlines: Default::default(),
@@ -173,6 +177,7 @@ impl Bench {
             shutdown: shutdown.clone(),
             tasks: tasks.clone(),
             ping: setup.ping,
+            bounds: setup.bounds,
         });
         Self {
             router,

@@ -22,6 +22,7 @@ mod files;
 mod limits;
 mod once;
 mod paging;
+mod pressure;
 mod previews;
 mod reader;
 mod redact;

@@ -56,6 +56,28 @@ impl Served {
     }
 }
 
+/// Passes on what one side says to the other; cuts both off once the far side was silent for too long,
+/// as proxies do.
+async fn cutting_proxy(to: SocketAddr, silence: Duration) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let far = TcpStream::connect(to).await.unwrap();
+            let (mut from_near, mut to_near) = near.into_split();
+            let (mut from_far, mut to_far) = far.into_split();
+            tokio::spawn(async move { tokio::io::copy(&mut from_near, &mut to_far).await });
+            tokio::spawn(async move {
+                let mut buffer = vec![0; 16 * 1024];
+                while let Ok(Ok(count @ 1..)) = timeout(silence, from_far.read(&mut buffer)).await {
+                    to_near.write_all(&buffer[..count]).await.unwrap();
+                }
+            });
+        }
+    });
+    address
+}
+
 /// Reads until the text so far satisfies `enough`.
 async fn read_until(socket: &mut TcpStream, enough: impl Fn(&str) -> bool) -> String {
     let mut all = Vec::new();
@@ -247,4 +269,31 @@ async fn an_answer_of_a_send_has_a_length_and_is_marked_as_written() {
     );
     send(1).await;
     assert_eq!(served.bench.log(&session).await.len(), 2, "two interrupts");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quiet_stream_outlives_a_proxy_that_cuts_silence() {
+    // As fifteen seconds are to thirty, and for forty times as long.
+    let ping = Duration::from_millis(100);
+    let silence = 2 * ping;
+    let mut served = serve(Setup {
+        ping,
+        ..Default::default()
+    })
+    .await;
+    assert!(outlast_api::PING * 2 <= Duration::from_secs(30));
+    let session = served.bench.session().await;
+    served.address = cutting_proxy(served.address, silence).await;
+    let mut socket = served.stream(&session, "").await;
+    let quiet = tokio::time::sleep(20 * silence);
+    let pings = |text: &str| text.matches("event: ping").count();
+    let text = {
+        let reading = read_until(&mut socket, |text| pings(text) >= 30);
+        let (text, ()) = tokio::join!(reading, quiet);
+        text
+    };
+    assert!(pings(&text) >= 30);
+    // On the same connection, after all that silence.
+    served.bench.say(&session, "still there?").await;
+    read_until(&mut socket, |text| text.contains("still there?")).await;
 }

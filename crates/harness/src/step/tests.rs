@@ -116,6 +116,16 @@ fn readers_run_together_and_others_one_by_one() {
 }
 
 #[test]
+fn so_many_readers_run_together_and_no_more() {
+    let mut thread = thread(Some(After::Calls));
+    thread.calls = (1..=40).map(|n| call(n, "read", Phase::Allowed)).collect();
+    let Effect::Execute(group) = step(&thread) else {
+        panic!("calls are open")
+    };
+    assert_eq!(group.len(), TOGETHER);
+}
+
+#[test]
 fn a_call_of_a_dead_brain_is_asked_for_again() {
     let hand = IncarnationId::parse("hand_010000000000000000000000").unwrap();
     let mut thread = thread(Some(After::Calls));

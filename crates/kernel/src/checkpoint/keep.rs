@@ -26,7 +26,9 @@ pub(super) async fn take(inner: &Arc<Inner>, due: Due) -> Outcome {
     let state = match inner.store.head(session).await {
         Ok(state) => state,
         Err(ReadError::NotFound(_)) => return Outcome::Pointless,
-        Err(fault @ (ReadError::Unreadable(_) | ReadError::Unavailable(_))) => {
+        Err(
+            fault @ (ReadError::Unreadable(_) | ReadError::Overloaded | ReadError::Unavailable(_)),
+        ) => {
             return failed(incarnation, &fault, None);
         }
     };

@@ -42,7 +42,9 @@ async fn is_unsaved(
     let state = match inner.store.head(session).await {
         Ok(state) => state,
         Err(ReadError::NotFound(_)) => return Ok(false),
-        Err(fault @ (ReadError::Unreadable(_) | ReadError::Unavailable(_))) => return Err(fault),
+        Err(
+            fault @ (ReadError::Unreadable(_) | ReadError::Overloaded | ReadError::Unavailable(_)),
+        ) => return Err(fault),
     };
     let newest = state.hand.map(|hand| hand.incarnation);
     if newest != Some(incarnation) {

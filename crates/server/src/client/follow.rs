@@ -40,6 +40,8 @@ pub struct Frame {
     pub text: String,
     /// The object.
     pub event: Value,
+    /// Its position in the log; previews have none.
+    pub position: Option<u64>,
 }
 
 /// A session's events, one after the other.
@@ -84,6 +86,10 @@ impl Follow {
     ///
     /// If the server cannot be reached or refuses.
     pub async fn open(&mut self) -> Result<(), Error> {
+        if self.position.is_none() {
+            // A connection that breaks before it brought anything must not leave a gap.
+            self.position = Some(self.head().await?);
+        }
         let query: &[_] = match self.previews {
             Previews::Shown => &[("event_deltas[]", "agent.message")],
             Previews::Hidden => &[],
@@ -100,6 +106,18 @@ impl Follow {
         let response = accepted(response).await?;
         self.frames = Some(SseByteStream::new(response.bytes_stream()).boxed());
         Ok(())
+    }
+
+    /// Returns the position of the newest record.
+    async fn head(&mut self) -> Result<u64, Error> {
+        let session = self.path.trim_start_matches("/v1/sessions/");
+        let session = session.trim_end_matches("/events/stream");
+        let path = format!("/outlast/v1/sessions/{session}/diagnosis");
+        let found = self.client.get(&path, &[]).await?;
+        let tail = found.get("tail").and_then(Value::as_u64);
+        tail.ok_or_else(|| Error::Form {
+            what: "a diagnosis without `tail`".to_owned(),
+        })
     }
 
     /// Returns the next event, preview or ping; `None` once the session is over.
@@ -119,16 +137,18 @@ impl Follow {
                 continue;
             };
             let lost = match timeout(SILENCE, frames.next()).await {
-                Ok(Some(Ok(sse))) => match self.read(sse)? {
-                    Some(frame) => return Ok(Some(frame)),
-                    None => continue,
+                Ok(Some(Ok(sse))) => match self.read(sse) {
+                    Ok(Some(frame)) => return Ok(Some(frame)),
+                    Ok(None) => continue,
+                    Err(error) if error.may_pass() => error.to_string(),
+                    Err(error) => return Err(error),
                 },
                 Ok(Some(Err(error))) => super::error::chain(&error),
                 Ok(None) => "the stream ended".to_owned(),
                 Err(_) => "nothing came for too long".to_owned(),
             };
             self.frames = None;
-            if self.is_over().await? {
+            if is_over(&self.client, &self.path).await? {
                 return Ok(None);
             }
             self.wait(|url| Error::Unreachable {
@@ -136,18 +156,6 @@ impl Follow {
                 reason: lost,
                 begun: true,
             })?;
-        }
-    }
-
-    /// Tells whether the session itself is over, so that no stream will bring more.
-    async fn is_over(&self) -> Result<bool, Error> {
-        let path = self.path.trim_end_matches("/events/stream");
-        match self.client.get(path, &[]).await {
-            Ok(session) => Ok(session.get("status").and_then(Value::as_str) == Some("terminated")),
-            Err(Error::Refused { status: 404, .. }) => Ok(true),
-            // The next attempt to connect says more.
-            Err(error) if error.may_pass() => Ok(false),
-            Err(error) => Err(error),
         }
     }
 
@@ -174,21 +182,22 @@ impl Follow {
 
     /// Reads one frame; `None` for what is no object.
     fn read(&mut self, sse: Sse) -> Result<Option<Frame>, Error> {
-        self.lost = None;
         let Some(text) = sse.data.filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
         let event: Value = serde_json::from_str(&text).map_err(|error| Error::Form {
             what: format!("a frame of the stream: {error}"),
         })?;
-        if let Some(position) = sse.id.and_then(|id| id.parse().ok()) {
-            self.position = Some(position);
-        }
+        let position = sse.id.and_then(|id| id.parse().ok());
+        self.position = position.or(self.position);
         let kind = event
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned();
+        if kind != "error" {
+            self.lost = None;
+        }
         match kind.as_str() {
             "ping" => {
                 if self.position.is_none() {
@@ -196,13 +205,13 @@ impl Follow {
                 }
                 Ok(None)
             }
-            "error" => Err(super::refusal(
-                reqwest::StatusCode::OK,
-                None,
-                None,
-                text.as_bytes(),
-            )),
-            _ => Ok(Some(Frame { kind, text, event })),
+            "error" => Err(broken_off(&event, &text)),
+            _ => Ok(Some(Frame {
+                kind,
+                text,
+                event,
+                position,
+            })),
         }
     }
 
@@ -214,4 +223,27 @@ impl Follow {
             begun: true,
         }
     }
+}
+
+/// Tells whether the session of a stream is over, so that no stream will bring more.
+async fn is_over(client: &Client, path: &str) -> Result<bool, Error> {
+    let path = path.trim_end_matches("/events/stream");
+    match client.get(path, &[]).await {
+        Ok(session) => Ok(session.get("status").and_then(Value::as_str) == Some("terminated")),
+        Err(Error::Refused { status: 404, .. }) => Ok(true),
+        // The next attempt to connect says more.
+        Err(error) if error.may_pass() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads the last frame of a stream that the server broke off: what is no fault of the request may
+/// pass, as it would as the answer of a request.
+fn broken_off(event: &Value, text: &str) -> Error {
+    let kind = event.pointer("/error/type").and_then(Value::as_str);
+    let status = match kind {
+        Some("api_error" | "overloaded_error") => reqwest::StatusCode::SERVICE_UNAVAILABLE,
+        _ => reqwest::StatusCode::OK,
+    };
+    super::refusal(status, None, None, text.as_bytes())
 }

@@ -24,6 +24,8 @@ pub struct Hands {
     pub output_kib: usize,
     /// How long one may lie unused before it is let go.
     pub idle_seconds: u64,
+    /// How many may live at once; unused ones beyond that are let go early.
+    pub most: usize,
     /// How long a session must have been quiet before its workspace is brought into a blob.
     pub checkpoint_idle_seconds: u64,
     /// How long a turn goes on before that happens between two calls.
@@ -53,6 +55,7 @@ impl Default for Hands {
             call_seconds: limits.call.as_secs(),
             output_kib: limits.output_bytes >> 10,
             idle_seconds: 900,
+            most: 512,
             checkpoint_idle_seconds: 10,
             checkpoint_seconds: 300,
             disk_mib: limits.disk_bytes >> 20,
@@ -73,6 +76,7 @@ impl Hands {
         within("hands.call_seconds", self.call_seconds, 1..=604_800)?;
         within("hands.output_kib", self.output_kib, 1..=102_400)?;
         within("hands.idle_seconds", self.idle_seconds, 1..=31_536_000)?;
+        within("hands.most", self.most, 1..=1_000_000)?;
         within(
             "hands.checkpoint_idle_seconds",
             self.checkpoint_idle_seconds,

@@ -24,6 +24,14 @@ pub struct Server {
     pub api_key: Option<SecretString>,
     /// How long a stopping server waits for what runs.
     pub shutdown_seconds: u64,
+    /// Connections at once; a stream takes one as long as it is open.
+    pub connections: usize,
+    /// How long a client may take nothing of what is written to it.
+    pub stall_seconds: u64,
+    /// Memory for the bodies of all requests together.
+    pub body_mib: usize,
+    /// Uploads at once.
+    pub uploads: usize,
 }
 
 impl Default for Server {
@@ -34,6 +42,10 @@ impl Default for Server {
             data_dir: None,
             api_key: None,
             shutdown_seconds: 30,
+            connections: 16_384,
+            stall_seconds: 60,
+            body_mib: 256,
+            uploads: 64,
         }
     }
 }
@@ -55,7 +67,17 @@ impl Server {
                 return Err(Impossible::new("server.api_key", reason));
             }
         }
-        within("server.shutdown_seconds", self.shutdown_seconds, 0..=86_400)
+        within("server.shutdown_seconds", self.shutdown_seconds, 0..=86_400)?;
+        within("server.connections", self.connections, 1..=1_000_000)?;
+        within("server.stall_seconds", self.stall_seconds, 1..=86_400)?;
+        // One body of the largest size has to fit.
+        within("server.body_mib", self.body_mib, 32..=1_048_576)?;
+        within("server.uploads", self.uploads, 1..=100_000)
+    }
+
+    /// Returns how long a client may take nothing of what is written to it.
+    pub fn stall(&self) -> Duration {
+        Duration::from_secs(self.stall_seconds)
     }
 
     /// Returns how long a stopping server waits for what runs.

@@ -57,6 +57,7 @@ impl Database {
                     entropy,
                     rules,
                     takes_system,
+                    silence: postgres::SILENCE,
                 };
                 Ok(Self::Shared(Postgres::open(options).await?))
             }

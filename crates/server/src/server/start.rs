@@ -15,13 +15,18 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Backend, Facts, Server, StartError, address,
-    connections::{self, Phases, Service},
+    connections::{self, Desk, Phases, Service},
     database::{Database, Seams},
     hands::Hands,
     key,
     late::Late,
 };
-use crate::{OsEntropy, SystemClock, config::Config, models::Reachable, telemetry};
+use crate::{
+    OsEntropy, SystemClock,
+    config::{self, Config},
+    models::Reachable,
+    telemetry,
+};
 
 impl Server {
     /// Starts a server on a data directory, with sandboxes in this process.
@@ -100,7 +105,7 @@ impl Server {
             failed: CancellationToken::new(),
         };
         server.work(config, &routes, &facts, claims);
-        server.serve(listener, routes, facts);
+        server.serve(&config.server, listener, routes, facts);
         address::tell(data_dir, address);
         Ok(server)
     }
@@ -130,7 +135,13 @@ impl Server {
     }
 
     /// Starts to accept requests.
-    fn serve(&self, listener: TcpListener, routes: Arc<Routes>, facts: Arc<ModelFacts>) {
+    fn serve(
+        &self,
+        config: &config::Server,
+        listener: TcpListener,
+        routes: Arc<Routes>,
+        facts: Arc<ModelFacts>,
+    ) {
         let api = outlast_api::router(Api {
             kernel: self.kernel.clone(),
             models: Arc::new(Reachable { routes, facts }),
@@ -138,6 +149,11 @@ impl Server {
             shutdown: self.streams.clone(),
             tasks: self.requests.clone(),
             ping: outlast_api::PING,
+            bounds: outlast_api::Bounds {
+                body_bytes: config.body_mib << 20,
+                uploads: config.uploads,
+                ..outlast_api::Bounds::default()
+            },
         });
         let hands = self.hands.clone();
         let own = Router::new().route("/metrics", get(async move || metrics(&hands).await));
@@ -146,9 +162,11 @@ impl Server {
             router: api.merge(outlast_api::behind_key(&self.kernel, own)),
             refuse: Arc::new(move |status| outlast_api::unread(&kernel, status)),
         };
+        let away = outlast_api::turning_away(&self.kernel);
+        let desk = Desk::new(service, away, config.connections, config.stall());
         let accept = connections::accept(
             listener,
-            service,
+            desk,
             self.phases.clone(),
             self.connections.clone(),
         );
@@ -278,6 +296,7 @@ async fn kernel(
             install: config.hands.packages.install(),
             hand_idle: config.hands.idle(),
             checkpoints: config.hands.checkpoints(),
+            hands: config.hands.most,
             hand_age: config.hands.max_age(),
             hand_life: hands.life(),
             deadlines: config.sessions.deadlines(),

@@ -1,7 +1,8 @@
 //! A whole server on a Postgres: a session with a tool, two restarts, and a database that goes.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
+use outlast_server::client::{Client, From, Previews};
 use outlast_testkit::postgres::{Cluster, Stop, Syncs};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -123,4 +124,76 @@ async fn a_database_that_is_not_there_is_said_so() {
         assert!(said.err.contains(words), "{}", said.err);
         assert!(!said.err.contains("canary"), "{}", said.err);
     }
+}
+
+/// Asks without patience, as often as it takes, until the answer has this status.
+async fn answers_with(client: &Client, session: &str, status: u16) {
+    until(&format!("an answer with {status}"), async || {
+        let body = json!({"events": [{"type": "user.interrupt"}]});
+        let path = format!("/v1/sessions/{session}/events");
+        let sent = client.post(&path, &body).await;
+        (sent.err()?.status() == Some(status)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_gone_for_a_while_costs_nothing_but_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = Cluster::start(Syncs::None);
+    let server = start(dir.path(), &cluster, None).await;
+    let hasty = server.client.clone().patient(Duration::ZERO);
+    let (worker, idle) = (
+        server.client.session("scripted").await,
+        server.client.session("scripted").await,
+    );
+    let mut follow = server.client.follow(&idle, From::Now, Previews::Hidden);
+    follow.open().await.unwrap();
+    let calls: Vec<_> = (0..12)
+        .map(|number| {
+            bash(&format!(
+                "echo {number} >> /workspace/lines; sleep 1; echo {number}"
+            ))
+        })
+        .chain([json!({"text": "end"})])
+        .collect();
+    server.client.send(&worker, &[script(json!(calls))]).await;
+    until("the first call", async || {
+        let events = server.client.events(&worker).await;
+        (!of(&events, "agent.tool_use").is_empty()).then_some(())
+    })
+    .await;
+    // Away, then there and dumb.
+    cluster.stop(Stop::Fast);
+    answers_with(&hasty, &idle, 503).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    cluster.resume();
+    server.client.send(&idle, &[message("back?")]).await;
+    cluster.freeze();
+    answers_with(&hasty, &idle, 503).await;
+    cluster.thaw();
+    let events = server.client.idle(&worker, 1).await;
+    let results = of(&events, "agent.tool_result");
+    assert_eq!(results.len(), 12);
+    assert!(
+        results.iter().all(|result| result["is_error"] == false),
+        "{results:#?}"
+    );
+    let steps = json!([bash("cat /workspace/lines"), {"text": "end"}]);
+    server.client.send(&worker, &[script(steps)]).await;
+    let events = server.client.idle(&worker, 2).await;
+    let lines = said(of(&events, "agent.tool_result")[12]).to_owned();
+    assert_eq!(lines.lines().count(), 12, "{lines}");
+    // The stream that stood open all the time has everything, once and in order.
+    let events = server.client.idle(&idle, 1).await;
+    let wanted: Vec<_> = events.iter().map(|event| event["id"].clone()).collect();
+    let mut seen = Vec::new();
+    while seen.last() != wanted.last() {
+        let frame = follow.next().await.unwrap().expect("the session goes on");
+        if frame.event["processed_at"].is_string() {
+            seen.push(frame.event["id"].clone());
+        }
+    }
+    assert_eq!(seen, wanted);
+    assert!(server.stop().await.success());
 }

@@ -96,7 +96,7 @@ fn full(desk: &Desk<'_, '_>, waiting: usize) -> Result<(), Refusal> {
         return Ok(());
     }
     let words = format!("{waiting} events wait already; send more when the session took them");
-    Err(Problem::new(ErrorCode::Overloaded, words).into())
+    Err(Problem::new(ErrorCode::RateLimited, words).into())
 }
 
 /// Queues an operator's turn behind its message, or places it behind its result.

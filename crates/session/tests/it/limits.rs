@@ -128,7 +128,7 @@ fn inputs_that_wait_have_a_limit_and_come_all_or_none() {
     let Err(Refusal::Client(problem)) = world.try_send(both, false) else {
         panic!("accepted");
     };
-    assert_eq!(problem.code, ErrorCode::Overloaded);
+    assert_eq!(problem.code, ErrorCode::RateLimited);
     world.appended(&[]);
     world.send(vec![parts::message("two")]);
 }

@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -25,6 +28,9 @@ const STATEMENTS: usize = 256;
 /// How long it may take until a session can be used.
 pub(super) const GREETING: Duration = Duration::from_secs(10);
 
+/// The wait for an answer where nobody waits for what follows from it, as of a migration.
+const UNHURRIED: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// What every session is set to. The bounds keep one that hangs from holding up all others.
 const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; \
                         SET statement_timeout = '30s'; \
@@ -37,6 +43,7 @@ const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; \
 pub(super) struct Connector {
     target: Target,
     carrier: Carrier,
+    patience: Duration,
     entropy: Arc<dyn Entropy>,
 }
 
@@ -58,6 +65,10 @@ pub(super) enum Durability {
 /// One session of the database.
 pub(super) struct Connection {
     client: Client,
+    /// The longest wait for an answer; a server that is stopped keeps its connections open.
+    patience: Duration,
+    /// Set once an answer did not come: whatever else is asked here might not be answered either.
+    silent: AtomicBool,
     statements: Mutex<HashMap<Box<str>, Statement>>,
     /// The server's process and when it began: together they name it for ever.
     pub(super) backend: Backend,
@@ -86,6 +97,7 @@ impl Connector {
         Self {
             target,
             carrier: Carrier::Tasks(TaskTracker::new()),
+            patience: UNHURRIED,
             entropy,
         }
     }
@@ -97,6 +109,11 @@ impl Connector {
             carrier,
             ..self.clone()
         }
+    }
+
+    /// Gives up on connections that leave something unanswered for so long.
+    pub(super) fn patient(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     pub(super) fn target(&self) -> &Target {
@@ -121,7 +138,11 @@ impl Connector {
     }
 
     async fn greet(&self, durability: Durability) -> Result<Connection, tokio_postgres::Error> {
-        setup(self.dial().await?, durability).await
+        let made = setup(self.dial().await?, durability).await?;
+        Ok(Connection {
+            patience: self.patience,
+            ..made
+        })
     }
 
     async fn dial(&self) -> Result<Client, tokio_postgres::Error> {
@@ -180,6 +201,8 @@ async fn setup(
     };
     Ok(Connection {
         client,
+        patience: UNHURRIED,
+        silent: AtomicBool::new(false),
         statements: Mutex::default(),
         backend,
     })
@@ -187,7 +210,21 @@ async fn setup(
 
 impl Connection {
     pub(super) fn is_closed(&self) -> bool {
-        self.client.is_closed()
+        self.client.is_closed() || self.silent.load(Ordering::Relaxed)
+    }
+
+    /// Waits for an answer, but not for ever.
+    async fn answered<T>(
+        &self,
+        asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Fault> {
+        match timeout(self.patience, asked).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => {
+                self.silent.store(true, Ordering::Relaxed);
+                Err(Fault::Silent)
+            }
+        }
     }
 
     fn known(&self, text: &str) -> Option<Statement> {
@@ -201,7 +238,7 @@ impl Connection {
         if let Some(known) = self.known(text) {
             return Ok(known);
         }
-        let statement = self.client.prepare(text).await?;
+        let statement = self.answered(self.client.prepare(text)).await?;
         let statements = self.statements.lock();
         let mut statements = statements.unwrap_or_else(PoisonError::into_inner);
         if statements.len() >= STATEMENTS {
@@ -214,7 +251,7 @@ impl Connection {
     /// Returns the rows that a statement gives.
     pub(super) async fn rows(&self, text: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         let statement = self.prepare(text).await?;
-        Ok(self.client.query(&statement, values).await?)
+        self.answered(self.client.query(&statement, values)).await
     }
 
     /// Returns the first row that a statement gives.
@@ -230,12 +267,12 @@ impl Connection {
     /// Runs a statement; returns how many rows it touched.
     pub(super) async fn run(&self, text: &str, values: &[Value<'_>]) -> Result<u64, Fault> {
         let statement = self.prepare(text).await?;
-        Ok(self.client.execute(&statement, values).await?)
+        self.answered(self.client.execute(&statement, values)).await
     }
 
     /// Runs statements without values.
     pub(super) async fn batch(&self, text: &str) -> Result<(), Fault> {
-        Ok(self.client.batch_execute(text).await?)
+        self.answered(self.client.batch_execute(text)).await
     }
 
     /// Makes a query that is sent when it is first polled: its statement is prepared already.
@@ -244,13 +281,16 @@ impl Connection {
         statement: &'a Statement,
         values: Vec<Value<'a>>,
     ) -> BoxFuture<'a, Result<Vec<Row>, Fault>> {
-        Box::pin(async move { Ok(self.client.query(statement, &values).await?) })
+        Box::pin(async move {
+            let asked = self.client.query(statement, &values);
+            self.answered(asked).await
+        })
     }
 
     /// Makes a command that is sent when it is first polled.
     pub(super) fn told<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Vec<Row>, Fault>> {
         Box::pin(async move {
-            self.client.batch_execute(text).await?;
+            self.answered(self.client.batch_execute(text)).await?;
             Ok(Vec::new())
         })
     }

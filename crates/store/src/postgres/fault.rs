@@ -16,6 +16,12 @@ pub(super) enum Fault {
     /// There is no connection, and so nothing was sent.
     #[error("{0}")]
     Away(String),
+    /// What was sent was not answered, and nobody knows what became of it.
+    #[error("the database says nothing")]
+    Silent,
+    /// As many wait for a connection as may.
+    #[error("too much waits for the database")]
+    Crowded,
     /// A blob cannot be stored or loaded.
     #[error(transparent)]
     Blob(#[from] outlast_blobs::Error),
@@ -56,7 +62,12 @@ impl Fault {
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Sql(error) => error.code(),
-            Self::Away(_) | Self::Blob(_) | Self::Unreadable(_) | Self::Bug(_) => None,
+            Self::Away(_)
+            | Self::Silent
+            | Self::Crowded
+            | Self::Blob(_)
+            | Self::Unreadable(_)
+            | Self::Bug(_) => None,
         }
     }
 
@@ -68,7 +79,10 @@ impl Fault {
             Self::Sql(error) => error
                 .as_db_error()
                 .is_some_and(|error| error.parsed_severity() == Some(Severity::Error)),
-            Self::Away(_) | Self::Blob(_) | Self::Unreadable(_) | Self::Bug(_) => true,
+            Self::Silent => false,
+            Self::Away(_) | Self::Crowded | Self::Blob(_) | Self::Unreadable(_) | Self::Bug(_) => {
+                true
+            }
         }
     }
 
@@ -88,7 +102,10 @@ impl Fault {
             Self::Sql(_) => {
                 self.is_certain() && !self.is_contention() && !self.is_of_the_database()
             }
-            Self::Away(_) | Self::Blob(outlast_blobs::Error::Unavailable { .. }) => false,
+            Self::Away(_)
+            | Self::Silent
+            | Self::Crowded
+            | Self::Blob(outlast_blobs::Error::Unavailable { .. }) => false,
             Self::Blob(outlast_blobs::Error::NotFound(_)) | Self::Unreadable(_) | Self::Bug(_) => {
                 true
             }
@@ -115,7 +132,9 @@ impl From<Fault> for ReadError {
             Fault::Blob(outlast_blobs::Error::NotFound(key)) => {
                 Self::Unreadable(format!("blob `{key}` is missing"))
             }
+            Fault::Crowded => Self::Overloaded,
             Fault::Sql(_)
+            | Fault::Silent
             | Fault::Away(_)
             | Fault::Blob(outlast_blobs::Error::Unavailable { .. }) => {
                 Self::Unavailable(fault.to_string())
@@ -126,13 +145,19 @@ impl From<Fault> for ReadError {
 
 impl From<Fault> for WriteError {
     fn from(fault: Fault) -> Self {
-        Self::Unavailable(fault.to_string())
+        if matches!(fault, Fault::Crowded) {
+            Self::Overloaded
+        } else {
+            Self::Unavailable(fault.to_string())
+        }
     }
 }
 
 impl From<&Fault> for AppendError {
     fn from(fault: &Fault) -> Self {
-        if fault.is_of_the_append() {
+        if matches!(fault, Fault::Crowded) {
+            Self::Overloaded
+        } else if fault.is_of_the_append() {
             Self::Failed(fault.to_string())
         } else {
             Self::Unavailable(fault.to_string())

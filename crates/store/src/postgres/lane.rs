@@ -13,7 +13,7 @@ mod send;
 mod sides;
 mod statement;
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
@@ -35,6 +35,9 @@ use crate::{
 
 /// How long an append waits for a database that is away.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long an append waits behind others that the database does not answer.
+const LATE: Duration = Duration::from_secs(10);
 
 /// Statements here are few and always the same, and arrays are short.
 const SETTINGS: &str = "SET plan_cache_mode = 'force_generic_plan'; SET enable_hashjoin = off; \
@@ -91,19 +94,10 @@ impl Lane {
             let Some(jobs) = self.queue.take(holds).await else {
                 break;
             };
-            self.merge(jobs);
-            let connection = match self.connected().await {
-                Ok(connection) => connection,
-                Err(fault) => {
-                    self.wait(&fault).await;
-                    continue;
-                }
-            };
-            if let Err(fault) = self.round(&connection).await {
-                self.suffer(&fault).await;
-            }
-            if !connection.is_closed() {
-                self.connection = Some(connection);
+            let late = expire(self.queue.clone());
+            tokio::select! {
+                () = self.step(jobs) => {}
+                never = late => match never {},
             }
         }
         let reason = "the store is closed";
@@ -113,6 +107,21 @@ impl Lane {
         for doubt in self.doubts.drain(..) {
             let reason = "the store was closed before it was known what became of it";
             fail(doubt.plan.group.jobs, &away(reason));
+        }
+    }
+
+    /// Does what there is to do, once.
+    async fn step(&mut self, jobs: Vec<AppendJob>) {
+        self.merge(jobs);
+        let connection = match self.connected().await {
+            Ok(connection) => connection,
+            Err(fault) => return self.wait(&fault).await,
+        };
+        if let Err(fault) = self.round(&connection).await {
+            self.suffer(&fault).await;
+        }
+        if !connection.is_closed() {
+            self.connection = Some(connection);
         }
     }
 
@@ -239,6 +248,14 @@ impl Lane {
 
 fn away(reason: &str) -> AppendError {
     AppendError::Unavailable(reason.to_owned())
+}
+
+/// Tells what waits for a lane that does not get on, for ever.
+async fn expire(queue: Arc<Queue>) -> Infallible {
+    loop {
+        sleep(LATE / 4).await;
+        queue.expire(LATE, "the database does not answer");
+    }
 }
 
 fn fail(jobs: Vec<AppendJob>, error: &AppendError) {

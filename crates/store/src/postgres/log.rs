@@ -14,17 +14,12 @@ use tokio::{
 };
 
 use super::{
-    Postgres, deadlines,
-    fault::Fault,
-    listing, load,
-    queue::{Queue, Ticket},
-    read, ready,
-    rows::array,
+    Postgres, deadlines, fault::Fault, listing, load, queue::Queue, read, ready, rows::array,
     snapshots,
 };
 use crate::{
-    Append, AppendError, GONE, Listing, Log, Pending, ReadError, Ready, SessionQuery, Slice,
-    Snapshot,
+    Append, GONE, Listing, Log, Pending, ReadError, Ready, SessionQuery, Slice, Snapshot,
+    lines::Ticket,
     staging::{self, Staged, complete, is_away},
     stored::{Stored, shaped},
     waiting::{AppendJob, Turned},
@@ -35,25 +30,27 @@ impl Log for Postgres {
     fn append(&self, session: SessionId, append: Append) -> Pending {
         let (reply, answer) = oneshot::channel();
         let (staged, since) = (Ok(Vec::new()), Instant::now());
-        let large = staging::large(&append.proposal);
+        let bodies = staging::large(&append.proposal);
         let size = staging::small(&append.proposal);
+        let large = bodies.iter().map(|body| body.get().len()).sum();
         let job = AppendJob {
             session,
             append,
             staged,
             size,
+            large,
             since,
             reply,
         };
-        let queued = if large.is_empty() {
+        let queued = if bodies.is_empty() {
             self.lane(session).push(job)
         } else {
-            self.stage(job, large)
+            self.stage(job, bodies)
         };
         let bodies = self.room.bodies.clone();
         Box::pin(async move {
-            queued.map_err(unavailable)?;
-            let done = answer.await.map_err(|_| unavailable(Turned::Closed))??;
+            queued?;
+            let done = answer.await.map_err(|_| Turned::Closed)??;
             complete(session, done, &bodies).await
         })
     }
@@ -239,8 +236,4 @@ impl Postgres {
             }
         }
     }
-}
-
-fn unavailable(reason: Turned) -> AppendError {
-    AppendError::Unavailable(reason.to_string())
 }

@@ -31,6 +31,9 @@ const MESSAGE: usize = 7_900;
 /// every node hears: one for each append would take as much as the appends.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// Sessions that may wait to be told of; readers of others look for themselves.
+const WAITING: usize = 16_384;
+
 /// What is to be told.
 #[derive(Debug, Default)]
 pub(super) struct Notifier {
@@ -42,8 +45,10 @@ impl Notifier {
     /// Notes a tail, to be told soon.
     pub(super) fn tell(&self, session: SessionId, tail: u64) {
         let mut tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = tails.entry(session).or_default();
-        *told = tail.max(*told);
+        if tails.len() < WAITING || tails.contains_key(&session) {
+            let told = tails.entry(session).or_default();
+            *told = tail.max(*told);
+        }
         drop(tails);
         self.signal.notify_one();
     }
@@ -151,6 +156,19 @@ mod tests {
         fn fill(&self, buffer: &mut [u8]) {
             buffer.fill(0);
         }
+    }
+
+    #[test]
+    fn what_waits_while_nobody_listens_is_bounded() {
+        let notifier = Notifier::default();
+        let id = |number: usize| SessionId::mint(Micros(number as i64 * 1_000), &Zero);
+        for number in 0..2 * WAITING {
+            notifier.tell(id(number), 1);
+        }
+        notifier.tell(id(0), 7);
+        notifier.tell(id(0), 5);
+        let told = notifier.take();
+        assert_eq!((told.len(), told.get(&id(0))), (WAITING, Some(&7)));
     }
 
     #[test]

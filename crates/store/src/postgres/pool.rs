@@ -3,18 +3,26 @@
 use std::{
     ops::Deref,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
 use super::{
     connect::{Connection, Connector, Durability},
     fault::Fault,
 };
-use crate::WriteError;
+use crate::{WriteError, waiting::Waiting};
 
 /// Connections at most; each is made when it is first needed.
 const CONNECTIONS: usize = 8;
+/// Those who may wait for a connection; past this the store is overloaded and says so.
+const WAITING: usize = 4_096;
+/// How long they wait before they are told that the database is away.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Lends connections.
 #[derive(Debug)]
@@ -22,6 +30,7 @@ pub(super) struct Pool {
     connector: Connector,
     free: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
+    waiting: Waiting,
 }
 
 /// A connection that goes back when it is dropped, unless it broke or is within a transaction.
@@ -39,13 +48,18 @@ impl Pool {
             connector,
             free: Arc::default(),
             permits: Arc::new(Semaphore::new(CONNECTIONS)),
+            waiting: Waiting::new(WAITING),
         }
     }
 
     /// Lends a connection; waits while all are lent.
     pub(super) async fn get(&self) -> Result<Lent, Fault> {
         let closed = |_| Fault::Away("the store is closed".to_owned());
-        let permit = self.permits.clone().acquire_owned().await.map_err(closed)?;
+        let place = self.waiting.place().ok_or(Fault::Crowded)?;
+        let permit = timeout(PATIENCE, self.permits.clone().acquire_owned()).await;
+        let late = |_| Fault::Away("no connection to the database came free".to_owned());
+        let permit = permit.map_err(late)?.map_err(closed)?;
+        drop(place);
         let connection = match self.spare() {
             Some(connection) => connection,
             None => self.connector.connect(Durability::Synced).await?,

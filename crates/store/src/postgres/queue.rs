@@ -1,24 +1,31 @@
 //! What waits for a lane, by session, in the order it was asked for.
 
 use std::{
-    collections::{HashMap, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use outlast_protocol::id::SessionId;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{
+    AppendError,
+    lines::{Batch, Bounds, Lines, Ticket},
     staging::Staged,
     waiting::{AppendJob, Turned},
 };
 
-/// Appends that one round takes at most.
-const ROUND: usize = 512;
-/// Bytes of bodies that one round takes, unless a single append has more.
-const ROUND_BYTES: usize = 4 * 1024 * 1024;
-/// Appends that may wait; past this the store is overloaded and says so.
-const WAITING: usize = 32_768;
+/// What one round takes.
+const ROUND: Batch = Batch {
+    writes: 512,
+    share: 64,
+    bytes: 4 << 20,
+};
+/// What may wait; past this the store is overloaded and says so.
+const WAITING: Bounds = Bounds {
+    writes: 32_768,
+    of_one: 4_096,
+    bytes: 128 << 20,
+};
 
 /// Hands appends to a lane.
 #[derive(Debug, Default)]
@@ -27,28 +34,19 @@ pub(super) struct Queue {
     signal: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
-    sessions: HashMap<SessionId, VecDeque<Held>>,
-    /// Sessions whose first append can go, each once.
-    order: VecDeque<SessionId>,
-    waiting: usize,
-    next: u64,
+    lines: Lines<AppendJob>,
     closed: bool,
 }
 
-#[derive(Debug)]
-struct Held {
-    job: AppendJob,
-    /// Set while its bodies are on their way to blobs.
-    staging: Option<u64>,
-}
-
-/// Names an append whose bodies are on their way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ticket {
-    session: SessionId,
-    number: u64,
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            lines: Lines::new(WAITING),
+            closed: false,
+        }
+    }
 }
 
 impl Queue {
@@ -56,48 +54,35 @@ impl Queue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns what waits, unless nothing may wait any more.
+    fn open(&self) -> Result<MutexGuard<'_, Inner>, Turned> {
+        let inner = self.lock();
+        if inner.closed {
+            Err(Turned::Closed)
+        } else {
+            Ok(inner)
+        }
+    }
+
     /// Adds an append behind those of its session.
     pub(super) fn push(&self, job: AppendJob) -> Result<(), Turned> {
-        self.lock().push(Held { job, staging: None })?;
+        self.open()?.lines.push(job)?;
         self.signal.notify_one();
         Ok(())
     }
 
     /// Adds an append whose bodies are being put into blobs; [`Queue::staged`] lets it go on.
     pub(super) fn push_staging(&self, job: AppendJob) -> Result<Ticket, Turned> {
-        let mut inner = self.lock();
-        let (session, number) = (job.session, inner.next);
-        inner.next += 1;
-        let staging = Some(number);
-        inner.push(Held { job, staging })?;
-        Ok(Ticket { session, number })
+        self.open()?.lines.push_staging(job)
     }
 
     /// Lets an append go on, and those behind it.
     pub(super) fn staged(&self, ticket: Ticket, bodies: Staged) {
-        let mut inner = self.lock();
-        let Inner {
-            sessions, order, ..
-        } = &mut *inner;
-        let Some(waiting) = sessions.get_mut(&ticket.session) else {
-            return;
-        };
-        let wanted = Some(ticket.number);
-        let Some(place) = waiting.iter().position(|held| held.staging == wanted) else {
-            return;
-        };
-        if let Some(held) = waiting.get_mut(place) {
-            held.staging = None;
-            held.job.staged = bodies;
-        }
-        if place == 0 {
-            order.push_back(ticket.session);
-        }
-        drop(inner);
+        self.lock().lines.staged(ticket, bodies);
         self.signal.notify_one();
     }
 
-    /// Takes what can go, the longest waiting sessions first; `None` once nothing more will come.
+    /// Takes what can go, each session its share; `None` once nothing more will come.
     ///
     /// Returns at once with what there is if somebody holds appends already.
     pub(super) async fn take(&self, holds: bool) -> Option<Vec<AppendJob>> {
@@ -108,11 +93,23 @@ impl Queue {
                 if inner.closed {
                     return None;
                 }
-                if holds || !inner.order.is_empty() {
-                    return Some(inner.take());
+                if holds || inner.lines.is_ready() {
+                    let mut taken = Vec::new();
+                    inner.lines.fill(&mut taken, ROUND);
+                    return Some(taken);
                 }
             }
             signalled.await;
+        }
+    }
+
+    /// Tells what has waited so long that it is not waited for.
+    pub(super) fn expire(&self, patience: Duration, reason: &str) {
+        let now = Instant::now();
+        let old = |job: &AppendJob| now.saturating_duration_since(job.since) >= patience;
+        let gone = self.lock().lines.expired(old);
+        for job in gone {
+            job.answer(Err(AppendError::Unavailable(reason.to_owned())));
         }
     }
 
@@ -120,64 +117,22 @@ impl Queue {
     pub(super) fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
-        inner.order.clear();
-        let waiting = std::mem::take(&mut inner.sessions);
+        let waiting = inner.lines.clear();
         drop(inner);
         drop(waiting);
         self.signal.notify_one();
     }
 }
 
-impl Inner {
-    fn push(&mut self, held: Held) -> Result<(), Turned> {
-        if self.closed {
-            return Err(Turned::Closed);
-        }
-        if self.waiting >= WAITING {
-            return Err(Turned::Full);
-        }
-        self.waiting += 1;
-        let (session, ready) = (held.job.session, held.staging.is_none());
-        let waiting = self.sessions.entry(session).or_default();
-        if waiting.is_empty() && ready {
-            self.order.push_back(session);
-        }
-        waiting.push_back(held);
-        Ok(())
-    }
-
-    fn take(&mut self) -> Vec<AppendJob> {
-        let (mut taken, mut bytes) = (Vec::new(), 0);
-        while let Some(session) = self.order.pop_front() {
-            let Some(waiting) = self.sessions.get_mut(&session) else {
-                continue;
-            };
-            while let Some(front) = waiting.front() {
-                if front.staging.is_some() {
-                    break;
-                }
-                let full = taken.len() >= ROUND || bytes + front.job.size > ROUND_BYTES;
-                if full && !taken.is_empty() {
-                    self.order.push_front(session);
-                    return taken;
-                }
-                bytes += front.job.size;
-                self.waiting -= 1;
-                taken.extend(waiting.pop_front().map(|held| held.job));
-            }
-            if waiting.is_empty() {
-                self.sessions.remove(&session);
-            }
-        }
-        taken
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use outlast_protocol::{Micros, id::ApiKeyId, seam::Entropy};
+    use outlast_protocol::{
+        Micros,
+        id::{ApiKeyId, SessionId},
+        seam::Entropy,
+    };
     use outlast_session::Proposal;
-    use tokio::{sync::oneshot, time::Instant};
+    use tokio::sync::oneshot;
 
     use super::*;
     use crate::Append;
@@ -201,6 +156,7 @@ mod tests {
             },
             staged: Ok(Vec::new()),
             size,
+            large: 0,
             since: Instant::now(),
             reply,
         }
@@ -229,18 +185,19 @@ mod tests {
     #[tokio::test]
     async fn rounds_are_bounded_and_so_is_what_waits() {
         let queue = Queue::default();
-        for _ in 0..3 {
-            queue.push(job(1, ROUND_BYTES)).unwrap();
+        for _ in 0..2 {
+            queue.push(job(1, ROUND.bytes)).unwrap();
         }
         assert_eq!(queue.take(false).await.unwrap().len(), 1);
         assert_eq!(queue.take(false).await.unwrap().len(), 1);
-        for _ in 1..WAITING {
-            queue.push(job(3, 0)).unwrap();
+        for number in (0..16).cycle().take(WAITING.writes) {
+            queue.push(job(number, 0)).unwrap();
         }
-        assert!(matches!(queue.push(job(3, 0)), Err(Turned::Full)));
-        assert_eq!(queue.take(false).await.unwrap().len(), ROUND);
+        assert!(matches!(queue.push(job(17, 0)), Err(Turned::Full)));
+        assert_eq!(queue.take(false).await.unwrap().len(), ROUND.writes);
         queue.close();
         assert!(queue.take(false).await.is_none());
         assert!(matches!(queue.push(job(3, 0)), Err(Turned::Closed)));
+        assert!(matches!(queue.push_staging(job(3, 0)), Err(Turned::Closed)));
     }
 }

@@ -75,6 +75,20 @@ impl Target {
     }
 }
 
+/// Returns the same URL with another database.
+pub(super) fn named(url: &str, database: &str) -> String {
+    let (base, query) = match url.split_once('?') {
+        Some((base, query)) => (base, format!("?{query}")),
+        None => (url, String::new()),
+    };
+    let (scheme, rest) = base.split_once("://").unwrap_or(("postgres", base));
+    // What stands before the first slash has none: the path of a socket is written as `%2F`.
+    let authority = rest
+        .split_once('/')
+        .map_or(rest, |(authority, _)| authority);
+    format!("{scheme}://{authority}/{database}{query}")
+}
+
 /// Takes out of a URL what is read here, and refuses by name what nobody keeps.
 fn split(url: &str) -> Result<(String, Own), UrlError> {
     let mut own = Own::default();
@@ -155,6 +169,17 @@ mod tests {
             let error = Target::parse(url).err().unwrap().to_string();
             assert!(error.contains(words), "{url}: {error}");
             assert!(!error.contains("geheim"), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_the_database_changes() {
+        for (url, other) in [
+            ("postgres://u:p@h:1/d?a=b", "postgres://u:p@h:1/x?a=b"),
+            ("postgresql://u@%2Ftmp", "postgresql://u@%2Ftmp/x"),
+            ("postgres:///d?host=/tmp/s", "postgres:///x?host=/tmp/s"),
+        ] {
+            assert_eq!(named(url, "x"), other);
         }
     }
 

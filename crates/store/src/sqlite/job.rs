@@ -2,11 +2,15 @@
 
 use std::fmt;
 
+use outlast_protocol::id::SessionId;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::fault::Fault;
-use crate::{AppendError, WriteError, waiting::AppendJob};
+use crate::{AppendError, WriteError, lines::Waits, staging::Staged, waiting::AppendJob};
+
+/// What a write that is no append counts for, in bytes.
+const WRITE: usize = 1_024;
 
 /// A write that waits for the writer.
 #[derive(Debug)]
@@ -17,15 +21,36 @@ pub(super) enum Job {
     Write(Box<dyn Write>),
 }
 
-impl Job {
-    /// Returns about how many bytes it adds.
-    pub(super) fn size(&self) -> usize {
+impl Waits for Job {
+    fn session(&self) -> Option<SessionId> {
         match self {
-            Self::Append(job) => job.size,
-            Self::Write(_) => 1_024,
+            Self::Append(job) => job.session(),
+            Self::Write(_) => None,
         }
     }
 
+    fn size(&self) -> usize {
+        match self {
+            Self::Append(job) => job.size(),
+            Self::Write(_) => WRITE,
+        }
+    }
+
+    fn held(&self) -> usize {
+        match self {
+            Self::Append(job) => job.held(),
+            Self::Write(_) => WRITE,
+        }
+    }
+
+    fn complete(&mut self, bodies: Staged) {
+        if let Self::Append(job) = self {
+            job.complete(bodies);
+        }
+    }
+}
+
+impl Job {
     /// Tells the writer that nothing can be written now.
     pub(super) fn fail(self, reason: &str) {
         match self {

@@ -15,8 +15,7 @@ use tokio::{
 
 use super::{Sqlite, deadlines, listing, load, named, read, ready, snapshots, stage::Staging};
 use crate::{
-    Append, AppendError, GONE, Listing, Log, Pending, ReadError, Ready, SessionQuery, Slice,
-    Snapshot,
+    Append, GONE, Listing, Log, Pending, ReadError, Ready, SessionQuery, Slice, Snapshot,
     staging::{self, complete, is_away},
     stored::{Stored, shaped},
     waiting::{AppendJob, Turned},
@@ -27,27 +26,29 @@ impl Log for Sqlite {
     fn append(&self, session: SessionId, append: Append) -> Pending {
         let (reply, answer) = oneshot::channel();
         let (staged, since) = (Ok(Vec::new()), Instant::now());
-        let (size, large) = (
+        let (size, bodies) = (
             staging::small(&append.proposal),
             staging::large(&append.proposal),
         );
+        let large = bodies.iter().map(|body| body.get().len()).sum();
         let job = AppendJob {
             session,
             append,
             staged,
             size,
+            large,
             since,
             reply,
         };
-        let queued = if large.is_empty() {
+        let queued = if bodies.is_empty() {
             self.queue.push_append(job)
         } else {
-            self.stage(job, large)
+            self.stage(job, bodies)
         };
         let bodies = self.room.loader.bodies.clone();
         Box::pin(async move {
-            queued.map_err(unavailable)?;
-            let done = answer.await.map_err(|_| unavailable(Turned::Closed))??;
+            queued?;
+            let done = answer.await.map_err(|_| Turned::Closed)??;
             complete(session, done, &bodies).await
         })
     }
@@ -236,8 +237,4 @@ impl Sqlite {
             }
         }
     }
-}
-
-fn unavailable(reason: Turned) -> AppendError {
-    AppendError::Unavailable(reason.to_string())
 }

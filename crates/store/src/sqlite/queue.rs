@@ -1,26 +1,32 @@
 //! What waits for the writer, in the order it was asked for.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use outlast_protocol::id::SessionId;
 use tokio::time::Instant;
 
 use super::job::Job;
 use crate::{
+    lines::{Batch, Bounds, Lines, Ticket},
     staging::Staged,
     waiting::{AppendJob, Turned},
 };
 
-/// Writes that one transaction takes at most.
-const BATCH: usize = 512;
-/// Bytes of bodies that one transaction takes, unless a single write has more.
-const BATCH_BYTES: usize = 4 * 1024 * 1024;
-/// Writes that may wait; past this the store is overloaded and says so.
-const WAITING: usize = 65_536;
+/// What one transaction takes.
+const BATCH: Batch = Batch {
+    writes: 512,
+    share: 32,
+    bytes: 4 << 20,
+};
+/// What may wait; past this the store is overloaded and says so.
+const WAITING: Bounds = Bounds {
+    writes: 65_536,
+    of_one: 4_096,
+    bytes: 256 << 20,
+};
 
 /// How long a write that can ride along waits for company.
 const RIDE: Duration = Duration::from_millis(20);
@@ -32,33 +38,28 @@ pub(super) struct Queue {
     signal: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
-    ready: VecDeque<Job>,
+    lines: Lines<Job>,
     /// Work that only goes between batches.
     background: VecDeque<Job>,
     /// Work that needs no commit of its own: it goes with the next batch.
     riders: VecDeque<Job>,
     /// When the first of those came.
     riding: Option<Instant>,
-    /// Sessions with a body on its way to a blob: what follows it waits, so that order is kept.
-    lanes: HashMap<SessionId, VecDeque<Held>>,
-    held: usize,
-    next: u64,
     closed: bool,
 }
 
-#[derive(Debug)]
-struct Held {
-    job: AppendJob,
-    staging: Option<u64>,
-}
-
-/// Names an append whose bodies are on their way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ticket {
-    session: SessionId,
-    number: u64,
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            lines: Lines::new(WAITING),
+            background: VecDeque::new(),
+            riders: VecDeque::new(),
+            riding: None,
+            closed: false,
+        }
+    }
 }
 
 /// What the writer finds.
@@ -83,40 +84,22 @@ impl Queue {
     pub(super) fn push(&self, job: Job) -> Result<(), Turned> {
         let mut inner = self.lock();
         inner.admits()?;
-        inner.ready.push_back(job);
+        inner.lines.push(job)?;
         drop(inner);
         self.signal.notify_one();
         Ok(())
     }
 
-    /// Adds an append behind those of its session that still wait for a body.
+    /// Adds an append behind those of its session.
     pub(super) fn push_append(&self, job: AppendJob) -> Result<(), Turned> {
-        let mut inner = self.lock();
-        inner.admits()?;
-        if let Some(lane) = inner.lanes.get_mut(&job.session) {
-            lane.push_back(Held { job, staging: None });
-            inner.held += 1;
-            return Ok(());
-        }
-        inner.ready.push_back(Job::Append(Box::new(job)));
-        drop(inner);
-        self.signal.notify_one();
-        Ok(())
+        self.push(Job::Append(Box::new(job)))
     }
 
     /// Adds an append whose bodies are being put into blobs; [`Queue::staged`] lets it go on.
     pub(super) fn push_staging(&self, job: AppendJob) -> Result<Ticket, Turned> {
         let mut inner = self.lock();
         inner.admits()?;
-        let (session, number) = (job.session, inner.next);
-        inner.next += 1;
-        inner.held += 1;
-        let lane = inner.lanes.entry(session).or_default();
-        lane.push_back(Held {
-            job,
-            staging: Some(number),
-        });
-        Ok(Ticket { session, number })
+        inner.lines.push_staging(Job::Append(Box::new(job)))
     }
 
     /// Adds a write that only goes between batches.
@@ -142,30 +125,7 @@ impl Queue {
 
     /// Lets an append go on, and those behind it.
     pub(super) fn staged(&self, ticket: Ticket, bodies: Staged) {
-        let mut inner = self.lock();
-        let Inner {
-            lanes, ready, held, ..
-        } = &mut *inner;
-        let Some(lane) = lanes.get_mut(&ticket.session) else {
-            return;
-        };
-        if let Some(held) = lane
-            .iter_mut()
-            .find(|held| held.staging == Some(ticket.number))
-        {
-            held.staging = None;
-            held.job.staged = bodies;
-        }
-        while lane.front().is_some_and(|held| held.staging.is_none()) {
-            if let Some(front) = lane.pop_front() {
-                *held -= 1;
-                ready.push_back(Job::Append(Box::new(front.job)));
-            }
-        }
-        if lane.is_empty() {
-            lanes.remove(&ticket.session);
-        }
-        drop(inner);
+        self.lock().lines.staged(ticket, bodies);
         self.signal.notify_one();
     }
 
@@ -182,7 +142,7 @@ impl Queue {
             {
                 return Taken::Background(job);
             }
-            if !inner.ready.is_empty() {
+            if inner.lines.is_ready() {
                 return Taken::Batch(inner.batch());
             }
             if let Some(job) = inner.background.pop_front() {
@@ -214,9 +174,9 @@ impl Queue {
         let deadline = Instant::now() + patience;
         let mut inner = self.lock();
         loop {
-            inner.fill(batch);
+            inner.lines.fill(batch, BATCH);
             let left = deadline.saturating_duration_since(Instant::now());
-            if batch.len() >= wanted.min(BATCH) || left.is_zero() || inner.closed {
+            if batch.len() >= wanted.min(BATCH.writes) || left.is_zero() || inner.closed {
                 return;
             }
             let waited = self.signal.wait_timeout(inner, left);
@@ -229,10 +189,9 @@ impl Queue {
         let mut inner = self.lock();
         inner.closed = true;
         let waiting = (
-            std::mem::take(&mut inner.ready),
+            inner.lines.clear(),
             std::mem::take(&mut inner.background),
             std::mem::take(&mut inner.riders),
-            std::mem::take(&mut inner.lanes),
         );
         drop(inner);
         drop(waiting);
@@ -254,8 +213,9 @@ impl Inner {
         if self.closed {
             return Err(Turned::Closed);
         }
-        let waiting = self.ready.len() + self.background.len() + self.riders.len() + self.held;
-        if waiting >= WAITING {
+        // Beside those in the lines, which have a bound of their own.
+        let aside = self.background.len() + self.riders.len();
+        if self.lines.len() + aside >= WAITING.writes {
             Err(Turned::Full)
         } else {
             Ok(())
@@ -263,9 +223,10 @@ impl Inner {
     }
 
     fn batch(&mut self) -> Vec<Job> {
-        let mut batch = Vec::with_capacity((self.ready.len() + self.riders.len()).min(BATCH));
-        self.fill(&mut batch);
-        while batch.len() < BATCH
+        let most = (self.lines.len() + self.riders.len()).min(BATCH.writes);
+        let mut batch = Vec::with_capacity(most);
+        self.lines.fill(&mut batch, BATCH);
+        while batch.len() < BATCH.writes
             && let Some(rider) = self.riders.pop_front()
         {
             batch.push(rider);
@@ -274,18 +235,6 @@ impl Inner {
             self.riding = None;
         }
         batch
-    }
-
-    fn fill(&mut self, batch: &mut Vec<Job>) {
-        let mut bytes: usize = batch.iter().map(Job::size).sum();
-        while let Some(front) = self.ready.front() {
-            let full = batch.len() >= BATCH || bytes + front.size() > BATCH_BYTES;
-            if full && !batch.is_empty() {
-                return;
-            }
-            bytes += front.size();
-            batch.extend(self.ready.pop_front());
-        }
     }
 }
 

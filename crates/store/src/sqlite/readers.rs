@@ -9,10 +9,12 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::{connect, fault::Fault};
-use crate::ReadError;
+use crate::{ReadError, waiting::Waiting};
 
 /// Connections at most; each is opened when it is first needed.
 const READERS: usize = 4;
+/// Reads that may wait for a connection; past this the store is overloaded and says so.
+const WAITING: usize = 4_096;
 
 /// Runs reads on threads where they may block.
 #[derive(Debug)]
@@ -20,6 +22,7 @@ pub(super) struct Readers {
     path: PathBuf,
     free: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
+    waiting: Waiting,
 }
 
 impl Readers {
@@ -28,6 +31,7 @@ impl Readers {
             path,
             free: Mutex::default(),
             permits: Arc::new(Semaphore::new(READERS)),
+            waiting: Waiting::new(WAITING),
         }
     }
 
@@ -42,7 +46,9 @@ impl Readers {
         work: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T, ReadError> {
         let closed = |_| ReadError::Unavailable("the store is closed".to_owned());
+        let place = self.waiting.place().ok_or(ReadError::Overloaded)?;
         let permit = self.permits.clone().acquire_owned().await.map_err(closed)?;
+        drop(place);
         let readers = self.clone();
         let done = tokio::task::spawn_blocking(move || {
             // Held by the thread, not by a future that may be dropped before the thread is done.
@@ -86,5 +92,29 @@ impl Readers {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn reads_beyond_the_bound_are_told_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("db");
+        drop(Connection::open(&path).unwrap());
+        let mut readers = Readers::new(path);
+        readers.waiting = Waiting::new(1);
+        let readers = Arc::new(readers);
+        let all = readers.permits.clone().acquire_many_owned(4).await.unwrap();
+        let first = readers.read(|_| Ok(1));
+        tokio::pin!(first);
+        assert!(futures::poll!(&mut first).is_pending());
+        let second = readers.read(|_| Ok(2)).await;
+        assert!(matches!(second, Err(ReadError::Overloaded)), "{second:?}");
+        drop(all);
+        assert_eq!(first.await.unwrap(), 1);
+        assert_eq!(readers.read(|_| Ok(3)).await.unwrap(), 3);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::queue::{Queue, Ticket};
-use crate::staging::Staged;
+use super::queue::Queue;
+use crate::{lines::Ticket, staging::Staged};
 
 /// Lets an append go on when its staging ends, even by a fault of its own.
 #[derive(Debug)]

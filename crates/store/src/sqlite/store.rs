@@ -12,7 +12,6 @@ use super::{
     job::Task,
     loose, processes, receipts,
     resources::{self, Written},
-    turned,
 };
 use crate::{
     ApiKey, Blob, FilePage, FileQuery, Files, Process, Pulse, ReadError, Receipt, Resource,
@@ -100,8 +99,8 @@ impl Resources for Sqlite {
 
     async fn written_out(&self, fingerprint: [u8; 32]) -> Result<(), WriteError> {
         let (job, answer) = Task::job(move |tx| receipts::written_out(tx, fingerprint));
-        self.queue.push_rider(job).map_err(turned)?;
-        answer.await.map_err(|_| turned(Turned::Closed))?
+        self.queue.push_rider(job)?;
+        answer.await.map_err(|_| WriteError::from(Turned::Closed))?
     }
 
     async fn sweep_receipts(&self, before: Micros) -> Result<usize, WriteError> {

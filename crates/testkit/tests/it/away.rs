@@ -80,45 +80,52 @@ async fn a_turn_stands_still_and_goes_on_by_itself() {
     }
 }
 
+/// Why the log cannot take an append now.
+const NO: [Fault; 3] = [Fault::Before, Fault::Full, Fault::Crowded];
+
 #[tokio::test(start_paused = true)]
 async fn a_turn_begins_when_the_log_can_take_it() {
-    let (world, life, session) = world().await;
-    // The claim comes with the message; all that follows fails for a while.
-    let since = Instant::now();
-    life.store.hook(move |_, _, append: &Append| {
-        let claims = matches!(append.proposal, Proposal::Send(_));
-        if claims || since.elapsed() > Duration::from_secs(100) {
-            Fault::None
-        } else {
-            Fault::Before
-        }
-    });
-    life.send(session, &steps(0)).await;
-    assert!(life.rests(session).await);
-    undisturbed(&world, session).await;
+    for fault in NO {
+        let (world, life, session) = world().await;
+        // The claim comes with the message; all that follows fails for a while.
+        let since = Instant::now();
+        life.store.hook(move |_, _, append: &Append| {
+            let claims = matches!(append.proposal, Proposal::Send(_));
+            if claims || since.elapsed() > Duration::from_secs(100) {
+                Fault::None
+            } else {
+                fault
+            }
+        });
+        life.send(session, &steps(0)).await;
+        assert!(life.rests(session).await, "{fault:?}");
+        undisturbed(&world, session).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_result_is_never_dropped_because_the_log_has_no_room_for_it() {
-    let (world, life, session) = world().await;
-    let since = Instant::now();
-    life.store.hook(move |_, _, append: &Append| {
-        let settles = matches!(
-            append.proposal,
-            Proposal::Keyed {
-                fact: Fact::Settled(..),
-                ..
+    for fault in NO {
+        let (world, life, session) = world().await;
+        let since = Instant::now();
+        life.store.hook(move |_, _, append: &Append| {
+            let settles = matches!(
+                append.proposal,
+                Proposal::Keyed {
+                    fact: Fact::Settled(..),
+                    ..
+                }
+            );
+            if settles && since.elapsed() < Duration::from_secs(300) {
+                fault
+            } else {
+                Fault::None
             }
-        );
-        if settles && since.elapsed() < Duration::from_secs(300) {
-            Fault::Before
-        } else {
-            Fault::None
-        }
-    });
-    life.send(session, &steps(0)).await;
-    assert!(life.rests(session).await);
-    undisturbed(&world, session).await;
+        });
+        life.send(session, &steps(0)).await;
+        assert!(life.rests(session).await, "{fault:?}");
+        undisturbed(&world, session).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

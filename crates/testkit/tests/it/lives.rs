@@ -252,6 +252,7 @@ impl World {
                 install: Duration::from_secs(600),
                 hand_idle: Duration::from_secs(86_400),
                 checkpoints: self.schedule,
+                hands: 512,
                 hand_age: None,
                 hand_life: self.hand_life,
                 deadlines: Default::default(),

@@ -47,7 +47,7 @@ impl Lane {
                 self.tries = 0;
                 Ok(())
             }
-            Err(fault @ (Fault::Sql(_) | Fault::Away(_))) => {
+            Err(fault @ (Fault::Sql(_) | Fault::Silent | Fault::Away(_))) => {
                 self.put_back(left);
                 Err(fault)
             }
@@ -191,7 +191,7 @@ impl Lane {
             Err(fault) => {
                 drop(connection.batch("ROLLBACK").await);
                 match fault {
-                    Fault::Sql(_) | Fault::Away(_) => {
+                    Fault::Sql(_) | Fault::Silent | Fault::Crowded | Fault::Away(_) => {
                         self.put_back(left);
                         Err(fault)
                     }

@@ -1,6 +1,10 @@
 use std::sync::Arc;
 
-use outlast_protocol::{Micros, id::ApiKeyId, seam::Entropy};
+use outlast_protocol::{
+    Micros,
+    id::{ApiKeyId, SessionId},
+    seam::Entropy,
+};
 use outlast_session::Proposal;
 use tokio::sync::oneshot;
 
@@ -31,6 +35,7 @@ fn append(number: u8, size: usize) -> AppendJob {
         },
         staged: Ok(Vec::new()),
         size,
+        large: 0,
         since: Instant::now(),
         reply: oneshot::channel().0,
     }
@@ -96,7 +101,7 @@ fn a_session_waits_for_its_bodies_in_order() {
     assert_eq!(batch(&queue), [10, 11, 12, 13]);
     queue.push_append(append(1, 14)).unwrap();
     assert_eq!(batch(&queue), [14], "nothing is left behind");
-    assert_eq!(queue.lock().held, 0);
+    assert_eq!(queue.lock().lines.len(), 0);
 }
 
 #[test]
@@ -178,10 +183,17 @@ fn closing_drops_what_waits() {
 #[test]
 fn too_much_is_turned_away() {
     let queue = Queue::default();
-    for _ in 0..WAITING {
-        queue.push_append(append(1, 1)).unwrap();
+    for number in (0..32).cycle().take(WAITING.writes) {
+        queue.push_append(append(number, 1)).unwrap();
     }
-    assert!(matches!(queue.push_append(append(1, 1)), Err(Turned::Full)));
+    let turned = queue.push_append(append(99, 1));
+    assert_eq!(turned, Err(Turned::Full));
+    assert!(matches!(
+        queue.push_staging(append(99, 1)),
+        Err(Turned::Full)
+    ));
+    assert_eq!(queue.push_rider(write()), Err(Turned::Full));
+    assert_eq!(queue.push_background(write()), Err(Turned::Full));
     batch(&queue);
-    queue.push_append(append(1, 1)).unwrap();
+    queue.push_append(append(99, 1)).unwrap();
 }

@@ -6,13 +6,14 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use outlast_blobs::{Blobs, Folder};
 use outlast_session::Rules;
 use outlast_store::{
     conformance::fixture::{Subject, World},
-    postgres::{OpenError, Options, Postgres},
+    postgres::{OpenError, Options, Postgres, SILENCE},
 };
 use outlast_testkit::{
     postgres::{Cluster, Syncs},
@@ -28,6 +29,8 @@ pub(crate) struct Kit {
     pub(crate) root: TempDir,
     pub(crate) clock: Arc<ManualClock>,
     next: AtomicU64,
+    /// The longest wait for an answer.
+    pub(crate) silence: Duration,
 }
 
 impl Kit {
@@ -37,6 +40,7 @@ impl Kit {
             root: tempfile::tempdir().unwrap(),
             clock: Arc::new(ManualClock::default()),
             next: AtomicU64::new(1),
+            silence: SILENCE,
         }
     }
 
@@ -75,6 +79,7 @@ impl Kit {
                 ..Rules::default()
             },
             takes_system: Arc::new(|_| true),
+            silence: self.silence,
         })
         .await?;
         Ok((store, entropy))

@@ -12,7 +12,7 @@ use std::{
 use outlast_protocol::id::SessionId;
 use outlast_session::{Answer, Proposal};
 use outlast_store::{
-    Append, AppendError, Log as _, Slice,
+    Append, AppendError, Log as _, ReadError, Slice,
     conformance::fixture::{World, note},
     postgres::Postgres,
 };
@@ -234,6 +234,39 @@ async fn a_database_that_crashes_and_comes_back_loses_nothing() {
         kit.cluster.resume();
     }
     storm.passes(100).await;
+    storm.check(&world).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_stands_still_and_goes_on_loses_nothing() {
+    let mut kit = Kit::start(Syncs::None);
+    kit.silence = Duration::from_secs(2);
+    let (_store, world) = kit.world("postgres", "one").await;
+    let quiet = world.session().await;
+    let storm = Storm::begin(&world).await;
+    for round in 0..3 {
+        storm.passes(100).await;
+        kit.cluster.freeze();
+        if round == 2 {
+            // Nobody waits for ever: what was not sent is told to have come to nothing.
+            let told = tokio::time::timeout(Duration::from_secs(40), async {
+                let sent = world.propose(quiet, world.message("unheard"));
+                (sent.await, world.store.head(quiet).await)
+            });
+            let (sent, head) = told.await.unwrap();
+            assert!(matches!(sent, Err(AppendError::Unavailable(_))), "{sent:?}");
+            assert!(matches!(head, Err(ReadError::Unavailable(_))), "{head:?}");
+        } else {
+            sleep(Duration::from_secs(1 + 3 * round)).await;
+        }
+        kit.cluster.thaw();
+    }
+    storm.passes(100).await;
+    let log = world.log(quiet).await;
+    assert!(
+        !log.iter()
+            .any(|record| record.body.text().contains("unheard"))
+    );
     storm.check(&world).await;
 }
 
