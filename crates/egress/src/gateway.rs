@@ -50,8 +50,9 @@ impl Model for Gateway {
         let begun = Instant::now();
         let asked = async { futures::join!(started, self.upstream.stream(call)) };
         let (started, answer) = tokio::select! {
-            both = asked => both,
+            biased;
             stop = self.kernel.stops(asker) => return Err(refused(stop)),
+            both = asked => both,
         };
         allowed(started)?;
         match answer {

@@ -6,7 +6,7 @@ mod files;
 mod node;
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     fmt, io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -83,14 +83,14 @@ impl fmt::Debug for Shared {
 /// What changes.
 #[derive(Debug, Default)]
 struct State {
-    hands: HashMap<IncarnationId, Arc<FakeHand>>,
+    hands: BTreeMap<IncarnationId, Arc<FakeHand>>,
     asked: Vec<Asked>,
     provisioned: Vec<Recipe>,
     refusal: Option<String>,
     /// What each workspace holds.
-    layers: HashMap<IncarnationId, Layer>,
+    layers: BTreeMap<IncarnationId, Layer>,
     /// What each hand shows.
-    uploads: HashMap<IncarnationId, Uploads>,
+    uploads: BTreeMap<IncarnationId, Uploads>,
 }
 
 impl Fakes {
@@ -186,8 +186,8 @@ impl Fakes {
 
     /// Loses the machine: every hand, journal and workspace.
     pub fn vanish(&self) {
-        let hands: Vec<_> = self.shared.state().hands.drain().collect();
-        for (_, hand) in hands {
+        let hands = std::mem::take(&mut self.shared.state().hands);
+        for hand in hands.into_values() {
             hand.die("its machine is gone");
         }
         let mut state = self.shared.state();
@@ -239,7 +239,7 @@ struct FakeHand {
 /// Its calls, and why it is gone.
 #[derive(Debug, Default)]
 struct Calls {
-    outcomes: HashMap<EventId, Outcomes>,
+    outcomes: BTreeMap<EventId, Outcomes>,
     fences: Fences,
     lost: Option<String>,
 }

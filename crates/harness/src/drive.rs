@@ -110,6 +110,7 @@ impl<'a> Drive<'a> {
     pub(crate) async fn run(&mut self) -> Result<(), Stuck> {
         loop {
             tokio::select! {
+                biased;
                 settled = self.lease.settled() => settled?,
                 () = self.lease.closing() => {}
             }
@@ -270,6 +271,7 @@ impl<'a> Drive<'a> {
         let mut running = Box::pin(join_all(calls.iter().map(|call| self.lease.execute(*call))));
         let done = tokio::select! {
             // The calls go on in the kernel if this future is dropped.
+            biased;
             done = &mut running => Some(done),
             () = self.lease.interrupted() => None,
         };

@@ -91,6 +91,7 @@ async fn turn(lease: &Lease, tools: &Tools) {
                 Cause::Fault => lease.broke(),
                 Cause::Log => {
                     tokio::select! {
+                        biased;
                         () = sleep(PAUSE) => {}
                         () = lease.closing() => {}
                     }

@@ -195,6 +195,7 @@ impl Job {
         // As late as can be: a process that was stopped and goes on here has nothing run.
         self.inner.life.check(self.process)?;
         let done = tokio::select! {
+            biased;
             done = hand.execute(fence, call, &wanted.name, wanted.input) => done,
             () = self.left_alone() => {
                 return Err(LeaseError::Unavailable("the server closes, the call goes on".to_owned()));
@@ -245,6 +246,7 @@ impl Job {
             }
         };
         let elsewhere = tokio::select! {
+            biased;
             elsewhere = taken => elsewhere,
             () = self.inner.closing.cancelled() => return,
         };

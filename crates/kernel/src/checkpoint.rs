@@ -9,7 +9,7 @@ mod keep;
 mod notice;
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -40,7 +40,7 @@ const LONGEST: Duration = Duration::from_secs(1_800);
 /// Hands that were used.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
-    hands: Mutex<HashMap<IncarnationId, Watched>>,
+    hands: Mutex<BTreeMap<IncarnationId, Watched>>,
     slots: Arc<Semaphore>,
 }
 
@@ -96,7 +96,7 @@ impl Checkpoints {
         }
     }
 
-    fn hands(&self) -> MutexGuard<'_, HashMap<IncarnationId, Watched>> {
+    fn hands(&self) -> MutexGuard<'_, BTreeMap<IncarnationId, Watched>> {
         self.hands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -231,6 +231,7 @@ pub(crate) async fn watch(inner: Arc<Inner>) {
     let schedule = inner.options.checkpoints;
     loop {
         tokio::select! {
+            biased;
             () = sleep(TICK) => {}
             () = inner.closing.cancelled() => return,
         }
@@ -246,6 +247,7 @@ async fn attempt(inner: Arc<Inner>, due: Due) {
     let began = Instant::now();
     let taking = keep::take(&inner, due);
     let outcome = tokio::select! {
+        biased;
         outcome = taking => outcome,
         () = inner.closing.cancelled() => return,
     };

@@ -103,11 +103,13 @@ pub(crate) async fn watch(inner: Arc<Inner>) {
         let round = async {
             let wait = round(&inner).await;
             tokio::select! {
+                biased;
                 () = told => {}
                 () = sleep(wait) => {}
             }
         };
         tokio::select! {
+            biased;
             () = round => {}
             () = inner.closing.cancelled() => return,
         }

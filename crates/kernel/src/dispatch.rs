@@ -1,6 +1,6 @@
 //! Wakes threads that have work and no brain, and tidies what lies around.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use outlast_protocol::{
     Micros,
@@ -43,12 +43,14 @@ pub(crate) async fn wake(inner: Arc<Inner>) {
             if !found {
                 let delay = delay(&inner).await;
                 tokio::select! {
+                    biased;
                     () = told => {}
                     () = sleep(delay) => {}
                 }
             }
         };
         tokio::select! {
+            biased;
             () = wait => {}
             () = inner.closing.cancelled() => {}
         }
@@ -253,19 +255,19 @@ async fn sweep(inner: &Inner) {
 /// Looks through what is on this node: hands that live are noted, and what no session names goes.
 ///
 /// Listed first: whatever is there was named before. Returns what is named, and by whom.
-async fn survey(inner: &Inner) -> HashMap<IncarnationId, SessionId> {
+async fn survey(inner: &Inner) -> BTreeMap<IncarnationId, SessionId> {
     let mut listed = inner.hands.list().await;
     inner.hands.notice(&listed, inner.clock.now()).await;
     match inner.store.named(&listed).await {
         Ok(named) => {
-            let named: HashMap<_, _> = named.into_iter().collect();
+            let named: BTreeMap<_, _> = named.into_iter().collect();
             listed.retain(|incarnation| !named.contains_key(incarnation));
             inner.hands.bury(listed).await;
             named
         }
         Err(fault) => {
             tracing::warn!(%fault, "cannot look for hands that nobody names: {fault}");
-            HashMap::new()
+            BTreeMap::new()
         }
     }
 }
@@ -275,6 +277,7 @@ pub(crate) async fn tidy(inner: Arc<Inner>) {
     for round in 0_u32.. {
         if round % SURVEY == 0 {
             let named = tokio::select! {
+                biased;
                 named = survey(&inner) => named,
                 () = inner.closing.cancelled() => return,
             };
@@ -284,6 +287,7 @@ pub(crate) async fn tidy(inner: Arc<Inner>) {
             }
         }
         tokio::select! {
+            biased;
             () = sleep(TIDY) => {}
             () = inner.closing.cancelled() => return,
         }

@@ -141,8 +141,9 @@ impl Loose {
         let tasks = self.inner.tasks.clone();
         let filling = tasks.spawn(async move {
             tokio::select! {
-                stored = inner.blobs.put_from(&key, content) => stored.map(|bytes| (self, bytes)),
+                biased;
                 () = stop => Err(stopped),
+                stored = inner.blobs.put_from(&key, content) => stored.map(|bytes| (self, bytes)),
             }
         });
         filling.await.unwrap_or(Err(died))

@@ -1,7 +1,7 @@
 //! The life of hands: wanted when first needed, replaced when lost, let go when unused.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -37,7 +37,7 @@ pub(crate) struct Hands {
     pub(crate) provisioner: Arc<dyn Provisioner>,
     /// One at a time makes a session's hand.
     turns: PerSession<Turn<()>>,
-    seen: Mutex<HashMap<IncarnationId, Seen>>,
+    seen: Mutex<BTreeMap<IncarnationId, Seen>>,
     pub(crate) placed: Placed,
 }
 
@@ -105,7 +105,7 @@ impl Hands {
         self.provisioner.checkpoint(incarnation).await
     }
 
-    fn seen(&self) -> MutexGuard<'_, HashMap<IncarnationId, Seen>> {
+    fn seen(&self) -> MutexGuard<'_, BTreeMap<IncarnationId, Seen>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -114,8 +114,9 @@ impl Place {
             self.first().await;
         };
         tokio::select! {
-            () = turn => true,
+            biased;
             () = self.inner.closing.cancelled() => false,
+            () = turn => true,
         }
     }
 }
@@ -186,8 +187,9 @@ impl Inner {
                 return read;
             }
             tokio::select! {
-                () = sleep(wait) => wait = LONGEST.min(wait * 2),
+                biased;
                 () = self.closing.cancelled() => return read,
+                () = sleep(wait) => wait = LONGEST.min(wait * 2),
             }
         }
     }

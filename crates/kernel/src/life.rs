@@ -151,6 +151,7 @@ impl Life {
                 }
             };
             tokio::select! {
+                biased;
                 _ = known.changed() => {}
                 () = pause => {}
             }
@@ -228,6 +229,7 @@ pub(crate) async fn rise(inner: Arc<Inner>) {
     while !inner.closing.is_cancelled() {
         let dead = inner.life.process();
         tokio::select! {
+            biased;
             () = inner.life.died(dead) => {}
             () = inner.closing.cancelled() => return,
         }
@@ -235,6 +237,7 @@ pub(crate) async fn rise(inner: Arc<Inner>) {
         let (clock, entropy) = (&inner.clock, &inner.entropy);
         let process = ProcessId::mint(clock.now(), &**entropy);
         tokio::select! {
+            biased;
             beat = register(&*inner.store, &**clock, process) => inner.life.rise(process, beat),
             () = inner.closing.cancelled() => return,
         }

@@ -4,7 +4,7 @@
 //! woken.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is remembered of threads that should not stay as they are.
 #[derive(Debug, Default)]
-pub(crate) struct Monitor(Mutex<HashMap<(SessionId, u32), Doubt>>);
+pub(crate) struct Monitor(Mutex<BTreeMap<(SessionId, u32), Doubt>>);
 
 /// A thread that should not stay as it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +36,7 @@ struct Doubt {
 }
 
 impl Monitor {
-    fn lock(&self) -> MutexGuard<'_, HashMap<(SessionId, u32), Doubt>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(SessionId, u32), Doubt>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,7 +51,7 @@ impl Monitor {
     fn note(&self, doubtful: &[(SessionId, u32, i64)]) -> Vec<(SessionId, u32)> {
         let now = Instant::now();
         let mut doubts = self.lock();
-        let mut next = HashMap::with_capacity(doubtful.len());
+        let mut next = BTreeMap::new();
         for (session, thread, tail_at) in doubtful.iter().copied() {
             let key = (session, thread);
             let known = doubts.get(&key).filter(|doubt| doubt.tail_at == tail_at);
@@ -70,6 +70,7 @@ impl Monitor {
 pub(crate) async fn watch(inner: Arc<Inner>) {
     loop {
         tokio::select! {
+            biased;
             () = sleep(LOOK) => {}
             () = inner.closing.cancelled() => return,
         }

@@ -82,6 +82,7 @@ impl Alone {
         let (own, process) = (inner.clone(), inner.life.process());
         inner.tasks.spawn(async move {
             tokio::select! {
+                biased;
                 () = gets_on(signal, thread, epoch) => {}
                 () = own.life.died(process) => {}
                 () = own.closing.cancelled() => {}

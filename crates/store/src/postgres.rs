@@ -270,6 +270,7 @@ impl Postgres {
                 tokio::join!(tell, listen::listen(own.clone()), listen::tend(own.clone()))
             };
             tokio::select! {
+                biased;
                 _never = tasks => {}
                 () = told.cancelled() => {}
             }

@@ -8,7 +8,11 @@ use std::sync::{
 use outlast_protocol::seam::Entropy;
 
 /// Draws the same bytes for the same seed and the same order of calls.
+///
+/// Whoever draws beside others takes a [branch](Seeded::branch): what one draws is then no matter
+/// of when the others do.
 pub struct Seeded {
+    root: blake3::Hasher,
     reader: Mutex<blake3::OutputReader>,
     drawn: AtomicU64,
 }
@@ -27,10 +31,33 @@ impl Seeded {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"outlast-testkit-seed");
         hasher.update(&seed.to_be_bytes());
+        Self::rooted(hasher)
+    }
+
+    fn rooted(root: blake3::Hasher) -> Self {
         Self {
-            reader: Mutex::new(hasher.finalize_xof()),
+            reader: Mutex::new(root.finalize_xof()),
+            root,
             drawn: AtomicU64::new(0),
         }
+    }
+
+    /// Makes a source of its own for a part that has a name; it depends on the seed alone.
+    pub fn branch(&self, name: &str) -> Self {
+        let mut root = self.root.clone();
+        root.update(b"/").update(name.as_bytes());
+        Self::rooted(root)
+    }
+
+    /// Draws `true` so many times of a hundred.
+    pub fn chance(&self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// Draws one of some; `None` if there are none.
+    pub fn pick<'a, T>(&self, from: &'a [T]) -> Option<&'a T> {
+        let bound = u64::try_from(from.len()).unwrap_or(u64::MAX);
+        from.get(usize::try_from(self.below(bound)).unwrap_or(usize::MAX))
     }
 
     /// Draws a number below `bound`; 0 if that is 0.
@@ -64,5 +91,16 @@ mod tests {
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
         assert_eq!(Seeded::new(1).below(0), 0);
+        assert_eq!(Seeded::new(1).pick::<u8>(&[]), None);
+    }
+
+    #[test]
+    fn a_branch_is_no_matter_of_what_others_drew() {
+        let (fresh, used) = (Seeded::new(1), Seeded::new(1));
+        used.below(9);
+        let draw = |source: &Seeded, name| source.branch(name).below(1_000_000);
+        assert_eq!(draw(&fresh, "a"), draw(&used, "a"));
+        assert_ne!(draw(&fresh, "a"), draw(&fresh, "b"));
+        assert_ne!(draw(&fresh, "a"), fresh.below(1_000_000));
     }
 }

@@ -5,7 +5,7 @@
 //! came to an end that nobody knows, so its own receipt may be there and counts, older ones do not.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -48,10 +48,10 @@ pub(super) struct Marks {
 
 #[derive(Debug, Default)]
 struct Inner {
-    gathered: HashSet<[u8; 32]>,
+    gathered: BTreeSet<[u8; 32]>,
     /// On their way: the receipt that they concern must not be replaced now. Holds whether the
     /// mark was taken back meanwhile.
-    leaving: HashMap<[u8; 32], bool>,
+    leaving: BTreeMap<[u8; 32], bool>,
     /// Attempts whose end is not known; kept for as long as they can be retried.
     floors: HashMap<[u8; 32], Micros>,
     /// Answers that were written and may be marked soon, by the number of their note.
@@ -162,6 +162,7 @@ impl Marks {
     async fn write(self: Arc<Self>) {
         loop {
             tokio::select! {
+                biased;
                 () = sleep(GATHER) => {}
                 () = self.shutdown.cancelled() => {}
             }

@@ -3,7 +3,7 @@
 //! A pure function of records. Each `tool_use` is answered in the very next user message, results
 //! first, in the model's order, whatever order they came in.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_protocol::id::EventId;
 use outlast_session::{Kind, Record, body::Response};
@@ -24,11 +24,11 @@ pub(crate) struct Whole {
     messages: Vec<Message>,
     /// The calls of the last response, in its order, while results are missing.
     open: Vec<(EventId, String)>,
-    results: HashMap<EventId, Box<RawValue>>,
+    results: BTreeMap<EventId, Box<RawValue>>,
     /// Operator's turns that wait for the results before them.
     later: Vec<Box<RawValue>>,
     /// Inputs that are in it before their records were placed.
-    ahead: HashSet<EventId>,
+    ahead: BTreeSet<EventId>,
     /// What the last response said of its stop.
     pub(crate) details: Option<Box<RawValue>>,
 }

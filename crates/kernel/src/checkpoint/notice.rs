@@ -1,6 +1,6 @@
 //! Hands of the processes before this one that did something which no checkpoint has.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use outlast_protocol::{
     Micros,
@@ -15,7 +15,7 @@ use crate::kernel::Inner;
 
 /// Takes note of them, so that a checkpoint of each is taken once its session rests, whether or not it
 /// is ever used again.
-pub(crate) async fn notice(inner: Arc<Inner>, named: HashMap<IncarnationId, SessionId>) {
+pub(crate) async fn notice(inner: Arc<Inner>, named: BTreeMap<IncarnationId, SessionId>) {
     if inner.options.checkpoints == Schedule::NEVER {
         return;
     }

@@ -48,6 +48,7 @@ pub(crate) fn start(life: &Arc<Life>, store: Arc<dyn Store>) -> io::Result<()> {
 
 async fn is_over(stop: &CancellationToken, pause: Duration) -> bool {
     tokio::select! {
+        biased;
         () = stop.cancelled() => true,
         () = sleep(pause) => false,
     }

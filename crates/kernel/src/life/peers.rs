@@ -1,6 +1,6 @@
 //! Watches the beats of other processes, and declares dead whose beat stands still.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use outlast_protocol::id::ProcessId;
 use outlast_store::{Process, ReadError};
@@ -15,7 +15,7 @@ struct Peers {
     bound: Duration,
     /// The last look, by the clock's uptime.
     last: Option<Duration>,
-    seen: HashMap<ProcessId, Seen>,
+    seen: BTreeMap<ProcessId, Seen>,
 }
 
 /// One of them.
@@ -31,7 +31,7 @@ impl Peers {
         Self {
             bound,
             last: None,
-            seen: HashMap::new(),
+            seen: BTreeMap::new(),
         }
     }
 
@@ -74,6 +74,7 @@ pub(crate) async fn watch(inner: Arc<Inner>) {
             tracing::debug!(%fault, "beats of others cannot be looked at: {fault}");
         }
         tokio::select! {
+            biased;
             () = sleep(beats.bound / PARTS) => {}
             () = inner.closing.cancelled() => return,
         }

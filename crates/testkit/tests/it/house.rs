@@ -1,4 +1,5 @@
 //! The house: which room may use which, and how large its files are.
 
 mod arrows;
+mod chance;
 mod sizes;
