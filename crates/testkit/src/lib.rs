@@ -6,8 +6,11 @@
 #![forbid(unsafe_code)]
 
 pub mod blobs;
+pub mod faults;
 pub mod faulty;
+pub mod ledger;
 pub mod memory;
+pub mod mortal;
 pub mod postgres;
 pub mod random;
 pub mod time;

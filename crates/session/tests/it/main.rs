@@ -5,11 +5,7 @@ mod acts;
 #[cfg(test)]
 mod brain;
 #[cfg(test)]
-mod invariants;
-#[cfg(test)]
 mod label;
-#[cfg(test)]
-mod ledger;
 #[cfg(test)]
 mod parts;
 #[cfg(test)]
@@ -37,6 +33,8 @@ mod order;
 mod parking;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod races;
 #[cfg(test)]
 mod resume;
 #[cfg(test)]

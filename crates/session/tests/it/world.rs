@@ -7,8 +7,9 @@ use outlast_session::{
     Answer, Context, Create, Decision, DraftBody, Entry, Ids as _, Json, Kind, Origin, Proposal,
     Refusal, Rules, State, Thread, admit, fold,
 };
+use outlast_testkit::ledger::{Ledger, compare};
 
-use crate::{invariants, label, ledger::Ledger, parts};
+use crate::{label, parts};
 
 /// A record as a store would keep it.
 #[derive(Clone, Debug)]
@@ -139,12 +140,12 @@ impl World {
                 body,
             };
             fold(&mut replayed, &kept.entry()).unwrap();
-            self.ledger.read(&kept);
+            self.ledger.read(&kept.entry());
             self.log.push(kept);
         }
         assert_eq!(replayed, decision.state, "a replay gives another state");
         self.state = Some(decision.state);
-        invariants::check(self);
+        compare(&self.ledger, self.state());
     }
 
     /// A fresh event id under a name.

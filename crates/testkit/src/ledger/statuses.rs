@@ -5,14 +5,13 @@
     reason = "most kinds of records have nothing to look at"
 )]
 
-use outlast_session::{Kind, Status};
+use outlast_session::{Entry, Kind, Status};
 use serde_json::Value;
 
 use super::{Ledger, event};
-use crate::{parts, world::Kept};
 
 impl Ledger {
-    pub(super) fn status(&mut self, kept: &Kept, body: &Value) {
+    pub(super) fn status(&mut self, kept: &Entry<'_>, body: &Value) {
         let before = self.last.as_ref().map(|(kind, _)| *kind);
         match kept.kind {
             Kind::SessionRunning => {
@@ -21,7 +20,7 @@ impl Ledger {
             }
             Kind::ThreadRunning => {
                 assert_eq!(before, Some(Kind::SessionRunning));
-                assert_eq!(body["session_thread_id"], parts::primary().to_string());
+                assert_eq!(body["session_thread_id"].as_str(), self.primary.as_deref());
                 assert_ne!(self.thread, Some(Status::Running), "runs twice");
                 self.stranded = false;
                 self.thread = Some(Status::Running);

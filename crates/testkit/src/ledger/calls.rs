@@ -6,19 +6,17 @@
 )]
 
 use outlast_protocol::id::EventId;
-use outlast_session::Kind;
+use outlast_session::{Entry, Kind};
 use serde_json::Value;
 
 use super::{Ledger, Told, event};
-use crate::world::Kept;
 
 impl Ledger {
-    pub(super) fn call(&mut self, kept: &Kept, body: &Value) {
+    pub(super) fn call(&mut self, kept: &Entry<'_>, body: &Value) {
         match kept.kind {
             Kind::Response => {
                 let request = event(&body["request"]);
-                assert!(!self.responses.contains(&request), "answered twice");
-                self.responses.push(request);
+                assert!(self.responses.insert(request), "answered twice");
             }
             Kind::AgentToolUse | Kind::AgentCustomToolUse => {
                 let custom = kept.kind == Kind::AgentCustomToolUse;
@@ -51,6 +49,7 @@ impl Ledger {
                 let call = self.find(&body["custom_tool_use_id"]);
                 assert!(call.custom && !call.settled, "answered twice");
                 (call.settled, call.result) = (true, Some(kept.position));
+                self.advance();
             }
             Kind::AgentToolResult => {
                 assert_eq!(self.span, None, "a result inside a span");
@@ -59,6 +58,7 @@ impl Ledger {
                 call.result = Some(kept.position);
                 self.resting |= self.thread == Some(outlast_session::Status::Idle);
                 self.order();
+                self.advance();
             }
             _ => {}
         }
@@ -66,15 +66,25 @@ impl Ledger {
 
     fn find(&mut self, id: &Value) -> &mut Told {
         let id = event(id);
-        let found = self.calls.iter_mut().find(|(call, _)| *call == id);
+        // It is one of the last response's.
+        let found = self.calls.iter_mut().rfind(|(call, _)| *call == id);
         &mut found.unwrap().1
+    }
+
+    /// Passes over the calls that have their results.
+    fn advance(&mut self) {
+        let told = |(_, call): &&(EventId, Told)| call.result.is_some();
+        self.done += self.calls[self.done..].iter().take_while(told).count();
     }
 
     /// Results stand in the model's order; only a call that waits for a client is overtaken.
     fn order(&self) {
-        for (index, (_, earlier)) in self.calls.iter().enumerate() {
-            let later = self.calls[index + 1..].iter().map(|(_, call)| call);
-            for later in later.filter(|call| call.response == earlier.response && !call.custom) {
+        let newest = self.calls.last().map_or(0, |(_, call)| call.response);
+        let before = |(_, call): &(EventId, Told)| call.response < newest;
+        let calls = &self.calls[self.calls.partition_point(before)..];
+        for (index, (_, earlier)) in calls.iter().enumerate() {
+            let later = calls[index + 1..].iter().map(|(_, call)| call);
+            for later in later.filter(|call| !call.custom) {
                 let overtaken = match (earlier.result, later.result) {
                     (Some(before), Some(after)) => before > after,
                     (None, Some(_)) => true,
@@ -85,15 +95,24 @@ impl Ledger {
         }
     }
 
-    /// Every call has its one result.
-    pub(crate) fn all_told(&self) {
-        let open = self.calls.iter().find(|(_, call)| call.result.is_none());
+    /// Checks that every call has its one result.
+    ///
+    /// # Panics
+    ///
+    /// If one has none.
+    pub fn all_told(&self) {
+        let open = self.calls[self.done..]
+            .iter()
+            .find(|(_, call)| call.result.is_none());
         assert!(open.is_none(), "a call without a result: {open:?}");
     }
 
-    /// The calls that wait for a client.
-    pub(crate) fn asked(&self) -> impl Iterator<Item = EventId> {
+    /// Returns the calls that wait for a client.
+    pub fn asked(&self) -> impl Iterator<Item = EventId> {
         let waits = |(_, call): &&(EventId, Told)| call.asks && !call.allowed && !call.settled;
-        self.calls.iter().filter(waits).map(|(id, _)| *id)
+        self.calls[self.done..]
+            .iter()
+            .filter(waits)
+            .map(|(id, _)| *id)
     }
 }

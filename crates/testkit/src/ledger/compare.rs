@@ -1,33 +1,33 @@
 //! What must hold after every append, of the state and of the log beside it.
 
-use outlast_session::{Kind, State, Status, Waker};
+use outlast_session::{Kind, State, Status, Thread, Waker};
 
-use crate::world::World;
+use super::Ledger;
 
-/// Looks at everything.
-pub(crate) fn check(world: &World) {
-    reads_back(world.state());
-    if world.ledger.deleted {
-        assert_eq!(
-            world.state().ready_at(0),
-            None,
-            "a deleted session wants a brain"
-        );
+/// Compares a state with the ledger of the same log.
+///
+/// # Panics
+///
+/// If they differ, or if nobody goes on with what is unfinished.
+pub fn compare(ledger: &Ledger, state: &State) {
+    reads_back(state);
+    if ledger.deleted {
+        assert_eq!(state.ready_at(0), None, "a deleted session wants a brain");
         return;
     }
-    statuses(world);
-    waker(world);
-    inputs(world);
-    calls(world);
-    deadline(world);
-    assert_eq!(world.state().usage.tokens.input, world.ledger.input);
-    assert_eq!(world.thread().usage.tokens.input, world.ledger.input);
+    let thread = state.thread(0).unwrap();
+    statuses(ledger, state, thread);
+    waker(ledger, thread);
+    inputs(ledger, state);
+    calls(ledger, thread);
+    deadline(ledger, state, thread);
+    assert_eq!(state.usage.tokens.input, ledger.input);
+    assert_eq!(thread.usage.tokens.input, ledger.input);
 }
 
 /// Nothing runs out of what is over, and an idle session's rest is that of its last record of it.
-fn deadline(world: &World) {
-    let (state, thread) = (world.state(), world.thread());
-    if world.ledger.ended {
+fn deadline(ledger: &Ledger, state: &State, thread: &Thread) {
+    if ledger.ended {
         assert_eq!(state.next_deadline(), None);
     }
     assert_eq!(state.idle_since.is_some(), state.status == Status::Idle);
@@ -50,10 +50,9 @@ fn reads_back(state: &State) {
     assert_eq!(&back, state);
 }
 
-fn statuses(world: &World) {
-    let (state, thread) = (world.state(), world.thread());
-    assert_eq!(state.status, world.ledger.session.unwrap_or(Status::Idle));
-    assert_eq!(thread.status, world.ledger.thread.unwrap_or(Status::Idle));
+fn statuses(ledger: &Ledger, state: &State, thread: &Thread) {
+    assert_eq!(state.status, ledger.session.unwrap_or(Status::Idle));
+    assert_eq!(thread.status, ledger.thread.unwrap_or(Status::Idle));
     if thread.has_work() {
         assert!(matches!(
             state.shown(),
@@ -66,8 +65,7 @@ fn statuses(world: &World) {
 }
 
 /// Invariant 6: whatever is unfinished has somebody who goes on with it.
-fn waker(world: &World) {
-    let (thread, ledger) = (world.thread(), &world.ledger);
+fn waker(ledger: &Ledger, thread: &Thread) {
     assert_eq!(thread.lease.is_some(), ledger.leased);
     assert!(!ledger.leased || thread.has_work(), "a lease without work");
     assert_eq!(
@@ -104,8 +102,7 @@ fn waker(world: &World) {
     }
 }
 
-fn inputs(world: &World) {
-    let ledger = &world.ledger;
+fn inputs(ledger: &Ledger, state: &State) {
     let stops = ledger
         .waiting
         .iter()
@@ -118,21 +115,20 @@ fn inputs(world: &World) {
         !ledger.stranded,
         "a turn ended, and an input that waits began none"
     );
-    let rests = world.state().shown() == Status::Idle && ledger.asked().next().is_none();
+    let rests = state.shown() == Status::Idle && ledger.asked().next().is_none();
     assert!(
         !rests || ledger.waiting.is_empty(),
         "idle with an input that could be taken in"
     );
 }
 
-fn calls(world: &World) {
-    let thread = world.thread();
+fn calls(ledger: &Ledger, thread: &Thread) {
     let asked: Vec<_> = thread.asked().map(|call| call.id).collect();
-    let told: Vec<_> = world.ledger.asked().collect();
+    let told: Vec<_> = ledger.asked().collect();
     assert_eq!(asked, told);
-    assert!(!world.ledger.resting, "a session at rest tells results");
+    assert!(!ledger.resting, "a session at rest tells results");
     if thread.turn.is_none() {
-        world.ledger.all_told();
-        assert_eq!(world.ledger.span, None, "a span without an end");
+        ledger.all_told();
+        assert_eq!(ledger.span, None, "a span without an end");
     }
 }

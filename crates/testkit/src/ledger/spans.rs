@@ -5,14 +5,13 @@
     reason = "most kinds of records have nothing to look at"
 )]
 
-use outlast_session::{Kind, Status};
+use outlast_session::{Entry, Kind, Status};
 use serde_json::Value;
 
 use super::{Ledger, event};
-use crate::world::Kept;
 
 impl Ledger {
-    pub(super) fn spans(&mut self, kept: &Kept, body: &Value) {
+    pub(super) fn spans(&mut self, kept: &Entry<'_>, body: &Value) {
         match kept.kind {
             Kind::RequestStart => {
                 assert_eq!(self.span, None, "a span inside a span");
@@ -38,8 +37,7 @@ impl Ledger {
             }
             Kind::RequestEnded => {
                 let id = event(&body["request"]);
-                assert!(!self.counted.contains(&id), "counted twice");
-                self.counted.push(id);
+                assert!(self.counted.insert(id), "counted twice");
                 self.input += body["tokens"]["input"].as_u64().unwrap();
             }
             _ => {}

@@ -1,13 +1,12 @@
 //! Inputs arrive once and are placed at most once, in order.
 
 use outlast_protocol::id::EventId;
-use outlast_session::Kind;
+use outlast_session::{Entry, Kind};
 
 use super::Ledger;
-use crate::world::Kept;
 
 impl Ledger {
-    pub(super) fn inputs(&mut self, kept: &Kept) {
+    pub(super) fn inputs(&mut self, kept: &Entry<'_>) {
         if let Some(kind) = kept
             .kind
             .announces()
@@ -24,8 +23,7 @@ impl Ledger {
             let is_alone = kept.kind == Kind::SystemMessage && !goes_with.contains(&before);
             assert!(!is_alone, "an operator's turn without its companion");
             let id = kept.event.unwrap();
-            assert!(!self.placed.contains(&id), "placed twice");
-            self.placed.push(id);
+            assert!(self.placed.insert(id), "placed twice");
             let arrived = self.waiting.iter().position(|(waiting, _)| *waiting == id);
             let behind_result = kept.kind == Kind::SystemMessage;
             assert!(
