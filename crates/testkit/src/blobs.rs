@@ -1,4 +1,6 @@
-//! Blobs in memory.
+//! Blobs in memory, and as a process reaches them that may die.
+
+mod mortal;
 
 use std::{
     collections::BTreeMap,
@@ -9,6 +11,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use outlast_blobs::{Blobs, Error, Key, Reader};
 use tokio::{io::AsyncReadExt as _, sync::Semaphore};
+
+pub use mortal::Mortal;
 
 /// Keeps blobs for as long as it lives; fails while it is told to.
 #[derive(Debug, Default)]

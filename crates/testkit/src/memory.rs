@@ -1,24 +1,27 @@
 //! A store in memory: the same contract, no threads, no files, no time of its own.
 
 mod append;
+mod damage;
 mod files;
 mod intake;
 mod log;
 mod resources;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use outlast_protocol::{
     Micros,
-    id::{FileId, ProcessId, SessionId},
+    id::{EventId, FileId, ProcessId, SessionId},
     seam::{Clock, Entropy},
 };
 use outlast_session::{Record, Rules, State};
-use outlast_store::{ApiKey, Blob, Process, Receipt, Resource, ResourceKind, Snapshot, StoredFile};
+use outlast_store::{
+    ApiKey, Blob, Outcome, Process, Receipt, Resource, ResourceKind, Snapshot, StoredFile,
+};
 use tokio::sync::watch;
 
 /// Logs and resources in memory.
@@ -31,7 +34,11 @@ pub struct Memory {
     inner: Arc<Mutex<Inner>>,
     /// Whose processes end with each other's start.
     node: Arc<str>,
+    observer: Arc<Mutex<Option<Box<Observer>>>>,
 }
+
+/// Sees what every append came to, in the order of the log.
+type Observer = dyn FnMut(&Outcome) + Send;
 
 struct Seams {
     clock: Arc<dyn Clock>,
@@ -42,23 +49,27 @@ struct Seams {
 
 #[derive(Debug, Default)]
 struct Inner {
-    logs: HashMap<SessionId, Session>,
+    logs: BTreeMap<SessionId, Session>,
     objects: BTreeMap<(&'static str, String), Vec<Resource>>,
     keys: Vec<ApiKey>,
-    receipts: HashMap<[u8; 32], Receipt>,
-    processes: HashMap<ProcessId, Process>,
+    receipts: BTreeMap<[u8; 32], Receipt>,
+    processes: BTreeMap<ProcessId, Process>,
     files: BTreeMap<FileId, StoredFile>,
     loose: BTreeMap<Blob, Option<ProcessId>>,
 }
 
 #[derive(Debug)]
 struct Session {
+    /// At the index before its position stands each.
     records: Vec<Record>,
+    /// The index of the record of each event, its place rather than its arrival.
+    events: BTreeMap<EventId, usize>,
     state: Arc<State>,
-    tail: watch::Sender<u64>,
+    /// One for each who watches: a runtime wakes those who share one in any order.
+    tails: Vec<watch::Sender<u64>>,
     /// When each thread that wants a brain began to.
     since: BTreeMap<u32, Micros>,
-    snapshots: HashMap<(u32, String), Snapshot>,
+    snapshots: BTreeMap<(u32, String), Snapshot>,
 }
 
 impl fmt::Debug for Memory {
@@ -86,6 +97,7 @@ impl Memory {
             seams,
             inner: Arc::default(),
             node: Arc::default(),
+            observer: Arc::default(),
         }
     }
 
@@ -96,6 +108,15 @@ impl Memory {
             node: node.into(),
             ..self.clone()
         }
+    }
+
+    /// Has a function look at every append that was not refused, before its writer hears of it.
+    pub fn observe(&self, observer: impl FnMut(&Outcome) + Send + 'static) {
+        *self.observer() = Some(Box::new(observer));
+    }
+
+    fn observer(&self) -> MutexGuard<'_, Option<Box<Observer>>> {
+        self.observer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -15,6 +15,7 @@ mod failures;
 mod full;
 mod future;
 mod kit;
+mod million;
 mod plain;
 mod postgres;
 mod restart;

@@ -1,6 +1,6 @@
 //! Appending in memory.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use outlast_protocol::{
     Micros,
@@ -15,7 +15,6 @@ use outlast_store::{
     Append, AppendError, Blob, End, GONE, Material, Minter, Outcome, Reply, ResourceKind, Unless,
     seal,
 };
-use tokio::sync::watch;
 
 use super::{Inner, Memory, Session};
 
@@ -70,10 +69,8 @@ impl Memory {
         );
         let mut find = |draft: &Draft, sealed: &[Record]| match &draft.body {
             DraftBody::Json(body) => Ok(Material::fresh(body, &*self.seams.entropy)),
-            DraftBody::Copy(position) => known
-                .iter()
-                .chain(sealed)
-                .find(|record| record.position == *position)
+            DraftBody::Copy(position) => at(known, *position)
+                .or_else(|| sealed.iter().find(|record| record.position == *position))
                 .map(Material::from)
                 .ok_or_else(|| AppendError::Failed("a copy of nothing".to_owned())),
         };
@@ -164,12 +161,12 @@ impl Inner {
 
     /// Checks that event ids are new: a copy shares that of its arrival, and nothing else does.
     fn unused(&self, id: SessionId, drafts: &[Draft]) -> Result<(), AppendError> {
-        let known: &[Record] = self.logs.get(&id).map_or(&[], |log| &log.records);
+        let log = self.logs.get(&id);
         for (at, draft) in drafts.iter().enumerate() {
             let Some(event) = draft.event else { continue };
             let copy = matches!(draft.body, DraftBody::Copy(_));
-            let mut taken = known.iter().filter(|record| record.event == Some(event));
-            let stands = taken.any(|record| !copy || record.kind.is_public());
+            let taken = log.and_then(|log| log.records.get(*log.events.get(&event)?));
+            let stands = taken.is_some_and(|record| !copy || record.kind.is_public());
             let same = |other: &Draft| {
                 other.event == Some(event) && other.kind.is_public() == draft.kind.is_public()
             };
@@ -191,12 +188,13 @@ impl Inner {
         self.checkpoints(before.as_deref(), &state);
         let log = self.logs.entry(state.id).or_insert_with(|| Session {
             records: Vec::new(),
+            events: BTreeMap::new(),
             state: state.clone(),
-            tail: watch::channel(0).0,
-            since: std::collections::BTreeMap::new(),
-            snapshots: std::collections::HashMap::new(),
+            tails: Vec::new(),
+            since: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
         });
-        log.records.extend(records.iter().cloned());
+        log.extend(records.iter().cloned());
         if let Proposal::Erase(wish) = &append.proposal {
             log.erase(wish);
         }
@@ -227,6 +225,11 @@ impl Inner {
     }
 }
 
+/// Returns the record at a position.
+pub(super) fn at(records: &[Record], position: u64) -> Option<&Record> {
+    records.get(usize::try_from(position).ok()?.checked_sub(1)?)
+}
+
 impl Session {
     /// Takes bodies away that a record says are erased, and what was made of them.
     fn erase(&mut self, wish: &Erase) {
@@ -240,6 +243,16 @@ impl Session {
         self.snapshots.clear();
     }
 
+    /// Adds records behind those that are there.
+    pub(super) fn extend(&mut self, records: impl IntoIterator<Item = Record>) {
+        for record in records {
+            if let Some(event) = record.event {
+                self.events.insert(event, self.records.len());
+            }
+            self.records.push(record);
+        }
+    }
+
     /// Moves the head and tells those who watch it.
     pub(super) fn advance(&mut self, state: &Arc<State>) {
         self.state = state.clone();
@@ -251,6 +264,9 @@ impl Session {
             }
         }
         let tail = if state.deleted { GONE } else { state.tail };
-        self.tail.send_replace(tail);
+        self.tails.retain(|watched| !watched.is_closed());
+        for watched in &self.tails {
+            watched.send_replace(tail);
+        }
     }
 }

@@ -1,12 +1,11 @@
 //! Taking in whole logs, in memory.
 
-use std::{collections::BTreeMap, collections::HashMap, io, sync::Arc};
+use std::{collections::BTreeMap, io, sync::Arc};
 
 use async_trait::async_trait;
 use outlast_protocol::id::SessionId;
 use outlast_session::State;
 use outlast_store::{Intake, IntakeError, Source, check};
-use tokio::sync::watch;
 
 use super::{Memory, Session};
 
@@ -26,12 +25,14 @@ impl Intake for Memory {
         let unread = |error| IntakeError::Source { session, error };
         let records: io::Result<Vec<_>> = log.records().and_then(Iterator::collect);
         let mut new = Session {
-            records: records.map_err(unread)?,
+            records: Vec::new(),
+            events: BTreeMap::new(),
             state: state.clone(),
-            tail: watch::channel(0).0,
+            tails: Vec::new(),
             since: BTreeMap::new(),
-            snapshots: HashMap::new(),
+            snapshots: BTreeMap::new(),
         };
+        new.extend(records.map_err(unread)?);
         new.advance(&state);
         inner.logs.insert(session, new);
         Ok(state)

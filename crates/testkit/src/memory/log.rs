@@ -1,6 +1,6 @@
 //! The contract of a log, in memory.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use outlast_protocol::{
@@ -19,6 +19,9 @@ use super::{Inner, Memory, Session};
 impl Log for Memory {
     fn append(&self, session: SessionId, append: Append) -> Pending {
         let answer = self.decide(session, &append);
+        if let (Ok(outcome), Some(observer)) = (&answer, &mut *self.observer()) {
+            observer(outcome);
+        }
         Box::pin(async { answer })
     }
 
@@ -32,12 +35,10 @@ impl Log for Memory {
 
     async fn find(&self, session: SessionId, event: EventId) -> Result<Record, ReadError> {
         self.with(session, |log| {
-            let same = log
-                .records
-                .iter()
-                .filter(|record| record.event == Some(event));
-            let best = same.max_by_key(|record| record.kind.is_public());
-            best.cloned()
+            let found = log.events.get(&event).copied();
+            let record = found.and_then(|index| log.records.get(index));
+            record
+                .cloned()
                 .ok_or_else(|| ReadError::NotFound(event.to_string()))
         })
     }
@@ -56,13 +57,20 @@ impl Log for Memory {
 
     async fn position_at(&self, session: SessionId, at: Micros) -> Result<u64, ReadError> {
         self.with(session, |log| {
-            let last = log.records.iter().rfind(|record| record.at <= at);
-            Ok(last.map_or(0, |record| record.position))
+            // Times never go backwards.
+            let count = log.records.partition_point(|record| record.at <= at);
+            Ok(u64::try_from(count).unwrap_or(u64::MAX))
         })
     }
 
     async fn watch(&self, session: SessionId) -> Result<watch::Receiver<u64>, ReadError> {
-        self.with(session, |log| Ok(log.tail.subscribe()))
+        let mut inner = self.lock();
+        let log = inner.logs.get_mut(&session);
+        let log = log.filter(|log| !log.state.deleted);
+        let log = log.ok_or_else(|| ReadError::NotFound(session.to_string()))?;
+        let (watched, watching) = watch::channel(log.state.tail);
+        log.tails.push(watched);
+        Ok(watching)
     }
 
     async fn sessions(&self, query: &SessionQuery) -> Result<Listing, ReadError> {
@@ -139,7 +147,7 @@ impl Log for Memory {
             let hands = log.state.named_hands().into_iter();
             hands.map(|hand| (hand, *session))
         });
-        let all: HashMap<_, _> = all.collect();
+        let all: BTreeMap<_, _> = all.collect();
         let named = |hand: &IncarnationId| Some((*hand, *all.get(hand)?));
         Ok(hands.iter().filter_map(named).collect())
     }
@@ -253,14 +261,15 @@ fn cut(records: &[Record], slice: &Slice) -> Vec<Record> {
         let kind = slice.kinds.is_empty() || slice.kinds.contains(&record.kind);
         shown && kind && slice.thread.is_none_or(|thread| thread == record.thread)
     };
+    let from = |is: fn(u64, u64) -> bool| {
+        records.partition_point(|record| is(record.position, slice.from))
+    };
     let ordered: Box<dyn Iterator<Item = &Record>> = match slice.order {
-        Order::Forwards => Box::new(records.iter().filter(|record| record.position > slice.from)),
-        Order::Backwards => Box::new(
-            records
-                .iter()
-                .rev()
-                .filter(|record| record.position < slice.from),
-        ),
+        Order::Forwards => Box::new(records.iter().skip(from(|position, from| position <= from))),
+        Order::Backwards => {
+            let before = from(|position, from| position < from);
+            Box::new(records.iter().take(before).rev())
+        }
     };
     let (mut used, mut found) = (0, Vec::new());
     for record in ordered.filter(fits).take(slice.limit) {

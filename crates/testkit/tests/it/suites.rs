@@ -7,7 +7,8 @@ use outlast_store::{
     conformance::{self, fixture::Subject},
 };
 use outlast_testkit::{
-    blobs, build::World, faulty::Faulty, memory::Memory, random::Seeded, time::ManualClock,
+    blobs, build::World, faulty::Faulty, memory::Memory, mortal::Mortal, random::Seeded,
+    time::ManualClock,
 };
 
 fn subject(seed: u64) -> Subject {
@@ -64,10 +65,30 @@ async fn a_store_without_a_fault_keeps_it_too() {
     .await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_store_of_a_process_that_lives_keeps_it_too() {
+    conformance::run(async || {
+        let Subject { clock, entropy, .. } = subject(1);
+        let memory = Memory::new(clock.clone(), entropy.clone());
+        let store = Arc::new(Mortal::under(memory, Arc::default()));
+        Subject {
+            store,
+            clock,
+            entropy,
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn memory_keeps_the_contract_of_blobs() {
     let fresh = async || Arc::new(blobs::Memory::default()) as Arc<dyn outlast_blobs::Blobs>;
     outlast_blobs::conformance::run(fresh).await;
+    let mortal = async || {
+        let memory = Arc::new(blobs::Memory::default());
+        Arc::new(blobs::Mortal::under(memory, Arc::default())) as Arc<dyn outlast_blobs::Blobs>
+    };
+    outlast_blobs::conformance::run(mortal).await;
 }
 
 /// The same seed gives the same bytes, hashes included.
