@@ -2,6 +2,7 @@
 
 mod append;
 mod damage;
+mod era;
 mod files;
 mod intake;
 mod log;
@@ -24,6 +25,8 @@ use outlast_store::{
 };
 use tokio::sync::watch;
 
+pub use era::Era;
+
 /// Logs and resources in memory.
 ///
 /// An append is decided and answered in the call that proposes it, so runs are repeatable and a
@@ -40,11 +43,13 @@ pub struct Memory {
 /// Sees what every append came to, in the order of the log.
 type Observer = dyn FnMut(&Outcome) + Send;
 
+#[derive(Clone)]
 struct Seams {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     rules: Rules,
-    takes_system: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    takes_system: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    era: Option<Era>,
 }
 
 #[derive(Debug, Default)]
@@ -86,12 +91,13 @@ impl Memory {
 
     /// Makes an empty store with other bounds.
     pub fn with_rules(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>, rules: Rules) -> Self {
-        let takes_system = Box::new(|_: &str| true);
+        let takes_system = Arc::new(|_: &str| true);
         let seams = Arc::new(Seams {
             clock,
             entropy,
             rules,
             takes_system,
+            era: None,
         });
         Self {
             seams,

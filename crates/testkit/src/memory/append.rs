@@ -67,12 +67,19 @@ impl Memory {
                 hash: record.hash,
             },
         );
+        let wrong = |what: String| AppendError::Failed(what);
         let mut find = |draft: &Draft, sealed: &[Record]| match &draft.body {
-            DraftBody::Json(body) => Ok(Material::fresh(body, &*self.seams.entropy)),
+            DraftBody::Json(body) => match &self.seams.era {
+                Some(era) => {
+                    let made = era.material(draft.kind, body, &*self.seams.entropy);
+                    made.map_err(|error| wrong(error.to_string()))
+                }
+                None => Ok(Material::fresh(body, &*self.seams.entropy)),
+            },
             DraftBody::Copy(position) => at(known, *position)
                 .or_else(|| sealed.iter().find(|record| record.position == *position))
                 .map(Material::from)
-                .ok_or_else(|| AppendError::Failed("a copy of nothing".to_owned())),
+                .ok_or_else(|| wrong("a copy of nothing".to_owned())),
         };
         seal(decision, end, &mut find)
     }

@@ -17,6 +17,7 @@ mod crash;
 mod faults;
 mod house;
 mod lives;
+mod long;
 mod loose;
 mod parallel;
 mod points;
