@@ -96,6 +96,7 @@ impl Lane {
             };
             let late = expire(self.queue.clone());
             tokio::select! {
+                biased;
                 () = self.step(jobs) => {}
                 never = late => match never {},
             }
