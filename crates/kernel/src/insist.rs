@@ -26,8 +26,9 @@ use crate::kernel::Inner;
 /// The first wait before something is tried again; doubled each time.
 const FIRST: Duration = Duration::from_millis(100);
 
-/// The longest wait: so much later at most everything goes on.
-const LONGEST: Duration = Duration::from_secs(2);
+/// The longest wait: so much later at most everything goes on. There are never more attempts than a few
+/// for each running turn, and the store takes all of a moment together.
+const LONGEST: Duration = Duration::from_millis(500);
 
 /// How long reads are tried again. What cannot be read for longer may never be readable.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -157,9 +157,9 @@ impl Connector {
     }
 
     /// Returns how long to wait before the `tries`th try to connect: twice as long each time, up to
-    /// two seconds, and never the same for two.
+    /// 400 ms, and never the same for two.
     pub(super) fn backoff(&self, tries: u32) -> Duration {
-        let most = Duration::from_millis(50) * 2_u32.pow(tries.min(5));
+        let most = Duration::from_millis(50) * 2_u32.pow(tries.min(3));
         let mut byte = [0];
         self.entropy.fill(&mut byte);
         most / 2 + most / 2 * u32::from(byte[0]) / 255
