@@ -130,6 +130,29 @@ export default {
     assert.equal(text(one(heard, 'agent.message')), 'Back.');
   },
 
+  async 'turn.redacted'(w) {
+    const said = ['user.message', 'agent.tool_use', 'agent.tool_result', 'agent.message'];
+    const talk = await w.talk([toolset()]);
+    await talk.turn([{ calls: [call('bash', { command: 'echo canary' })] }, { text: 'A canary.' }]);
+    const before = await w.history(talk.id);
+    const ids = before.filter((event) => said.includes(event.type)).map((event) => event.id);
+    assert.equal(ids.length, 4);
+    const body = { event_ids: ids, because: 'a scenario' };
+    const answer = await w.raw.post(`/outlast/v1/sessions/${talk.id}/redact`, { body });
+    assert.deepEqual(answer.event_ids, ids);
+    const after = await w.history(talk.id);
+    await talk.turn([{ text: 'Goes on.' }]);
+    talk.close();
+    assert.deepEqual(after.map((event) => event.id), before.map((event) => event.id));
+    assert.deepEqual(types(after), types(before));
+    const again = await w.follow(talk.id, {}, { headers: { 'Last-Event-ID': '0' } });
+    const heard = await again.until((event) => event.id === after.at(-1).id);
+    again.close();
+    const told = [...after, ...heard].filter((event) => said.includes(event.type));
+    assert.ok(told.length >= 8);
+    assert.doesNotMatch(JSON.stringify(told), /canary/);
+  },
+
   async 'turn.usage'(w) {
     const usage = {
       input_tokens: 10,

@@ -141,6 +141,28 @@ async def interrupt_requires_action(w: World) -> None:
     assert text(one(heard, "agent.message")) == "Back."
 
 
+@scenario("turn.redacted")
+async def redacted(w: World) -> None:
+    said = ("user.message", "agent.tool_use", "agent.tool_result", "agent.message")
+    async with w.talk(toolset()) as talk:
+        script = [{"calls": [call("bash", command="echo canary")]}, {"text": "A canary."}]
+        await talk.turn(script)
+        before = await w.history(talk.id)
+        ids = [event.id for event in before if event.type in said]
+        assert len(ids) == 4
+        answer = await w.redact(talk.id, ids, "a scenario")
+        assert answer["event_ids"] == ids
+        after = await w.history(talk.id)
+        await talk.turn([{"text": "Goes on."}])
+    assert [event.id for event in after] == [event.id for event in before]
+    assert types(after) == types(before)
+    async with await w.follow(talk.id, extra_headers={"Last-Event-ID": "0"}) as again:
+        heard = await again.until(lambda event: event.id == after[-1].id)
+    told = [event for event in [*after, *heard] if event.type in said]
+    assert len(told) >= 8
+    assert "canary" not in str(told)
+
+
 @scenario("turn.usage")
 async def usage(w: World) -> None:
     figures = {
