@@ -71,7 +71,12 @@ impl Host {
         let has_systemd = Path::new("/run/systemd/system").is_dir();
         let is_second = Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
         let text = if self.container.is_some() {
-            "start the container with `--privileged --cgroupns=private`".to_owned()
+            let start = "start the container with `--privileged --cgroupns=private`";
+            if self.is_root {
+                start.to_owned()
+            } else {
+                format!("run the server as root in the container; if root has none either, {start}")
+            }
         } else if !Path::new("/proc/self/cgroup").exists() {
             return None;
         } else if is_second && has_systemd {
