@@ -22,8 +22,12 @@ pub(crate) fn url(address: SocketAddr) -> String {
 }
 
 /// Leaves a note where this server is; without it the command line tries the configured address.
+///
+/// Whole or not at all: whoever waits for the file reads it at once.
 pub(super) fn tell(dir: &Path, address: SocketAddr) {
-    if let Err(error) = fs::write(note(dir), url(address)) {
+    let aside = note(dir).with_extension("url.new");
+    let written = fs::write(&aside, url(address)).and_then(|()| fs::rename(&aside, note(dir)));
+    if let Err(error) = written {
         tracing::warn!(%error, "cannot note the server's address for the command line: {error}");
     }
 }
@@ -103,6 +107,19 @@ mod tests {
                 "{url} {own}"
             );
         }
+    }
+
+    #[test]
+    fn a_note_is_whole_whenever_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let address = "127.0.0.1:1".parse().unwrap();
+        tell(dir.path(), address);
+        std::thread::scope(|scope| {
+            let telling = scope.spawn(|| (0..2_000).for_each(|_| tell(dir.path(), address)));
+            while !telling.is_finished() {
+                assert_eq!(fs::read_to_string(note(dir.path())).unwrap(), url(address));
+            }
+        });
     }
 
     #[test]
