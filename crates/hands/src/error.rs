@@ -2,6 +2,7 @@
 
 use outlast_protocol::id::IncarnationId;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 /// A hand is gone; the call may have run if it had been handed over.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, thiserror::Error)]
@@ -31,6 +32,16 @@ pub enum CallError {
         /// The newest epoch it knows of.
         newest: u64,
     },
+}
+
+/// What makes hands does not answer, though it is there.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{who} has not answered for {} s", since.elapsed().as_secs())]
+pub struct Silence {
+    /// Who does not, in words.
+    pub who: String,
+    /// Since when.
+    pub since: Instant,
 }
 
 /// A hand could not be made.

@@ -4,6 +4,7 @@
 
 mod files;
 mod node;
+mod silence;
 
 use std::{
     collections::BTreeMap,
@@ -26,6 +27,7 @@ use crate::{
     files::Abilities,
 };
 use files::{Layer, Uploads};
+use silence::{Stopped, answering};
 
 /// One call that a pretended hand began to execute.
 #[derive(Clone, Debug)]
@@ -69,6 +71,7 @@ struct Shared {
     script: Script,
     abilities: Abilities,
     tasks: TaskTracker,
+    stopped: Stopped,
     state: Mutex<State>,
 }
 
@@ -108,6 +111,7 @@ impl Fakes {
             script: Box::new(script),
             abilities,
             tasks: TaskTracker::new(),
+            stopped: Stopped::default(),
             state: Mutex::default(),
         };
         Self {
@@ -371,6 +375,7 @@ impl Hand for Handle {
     }
 
     async fn raise(&self, fence: Fence) -> Result<(), HandLost> {
+        answering(&self.0.shared.stopped).await;
         let mut calls = self.0.calls();
         if let Some(reason) = &calls.lost {
             return Err(self.0.lost(reason, false));
@@ -386,6 +391,7 @@ impl Hand for Handle {
         name: &str,
         input: &RawValue,
     ) -> Result<CallResult, CallError> {
+        answering(&self.0.shared.stopped).await;
         self.0.calls().fences.admit(self.0.incarnation, fence)?;
         let (name, input) = (name.to_owned(), input.get().to_owned());
         let asked = Asked {
@@ -397,11 +403,13 @@ impl Hand for Handle {
         let mut wait = self.0.begin(asked)?;
         let outcome = wait.wait_for(Option::is_some).await;
         let outcome = outcome.ok().and_then(|outcome| outcome.clone());
+        answering(&self.0.shared.stopped).await;
         let outcome = outcome.unwrap_or_else(|| Err(self.0.lost("it was dropped", true)));
         Ok(outcome?)
     }
 
     async fn cancel(&self, call: EventId) {
+        answering(&self.0.shared.stopped).await;
         if !self.0.is_lost() {
             let result = CallResult::error(Outcome::Interrupted, "the call was interrupted");
             self.0.settle(call, Ok(result));

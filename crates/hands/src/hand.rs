@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
-    CallError, HandLost, Limits, ProvisionError, ReapError, Recipe,
+    CallError, HandLost, Limits, ProvisionError, ReapError, Recipe, Silence,
     files::{Abilities, Packed, Published, Reader, Upload},
 };
 
@@ -89,6 +89,19 @@ pub trait Provisioner: Debug + Send + Sync {
     fn known(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>> {
         let _ = incarnation;
         None
+    }
+
+    /// Says since when it does not answer, if so: whatever is asked of it waits until it does. What
+    /// works in this process always answers.
+    fn silence(&self) -> Option<Silence> {
+        None
+    }
+
+    /// Waits until it has not answered for so long that nobody should wait for it any more.
+    ///
+    /// That says nothing of what was asked: once it answers again, all is as it left it.
+    async fn given_up(&self) -> Silence {
+        std::future::pending().await
     }
 
     /// Says what became of a call, from the journal if the incarnation is dead.

@@ -19,7 +19,7 @@ pub mod namespace;
 pub mod packages;
 mod recipe;
 
-pub use error::{CallError, HandLost, ProvisionError, ReapError};
+pub use error::{CallError, HandLost, ProvisionError, ReapError, Silence};
 pub use hand::{Fence, Hand, Keep, Promise, Provisioner, Recalled};
 pub use outlast_init::{STANDARD, Tool};
 pub use outlast_sandbox::Requirement;

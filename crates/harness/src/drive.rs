@@ -266,7 +266,7 @@ impl<'a> Drive<'a> {
         self.say(Step::EndTurn(Stop::Refusal(details.into()))).await
     }
 
-    /// Runs calls side by side; an interrupt cancels them.
+    /// Runs calls side by side; an interrupt cancels them, and the turn ends soon whatever hands do.
     async fn execute(&self, calls: &[EventId]) -> Result<(), Stuck> {
         let mut running = Box::pin(join_all(calls.iter().map(|call| self.lease.execute(*call))));
         let done = tokio::select! {
@@ -278,8 +278,12 @@ impl<'a> Drive<'a> {
         let results = match done {
             Some(done) => done,
             None => {
-                join_all(calls.iter().map(|call| self.lease.cancel(*call))).await;
-                timeout(PATIENCE, running).await.unwrap_or_default()
+                let stopped = async {
+                    join_all(calls.iter().map(|call| self.lease.cancel(*call))).await;
+                    running.await
+                };
+                // Both go on in the kernel: the log takes one result of a call, and that is the first.
+                timeout(PATIENCE, stopped).await.unwrap_or_default()
             }
         };
         results.into_iter().collect::<Result<Vec<_>, _>>()?;

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use outlast_hands::{CallError, Fence, Hand, HandLost as Lost, Recalled};
+use outlast_hands::{CallError, Fence, Hand, HandLost as Lost, Recalled, Silence};
 use outlast_protocol::{
     CallResult, Outcome,
     event::{AgentToolResult, Body as _},
@@ -25,6 +25,9 @@ use crate::{
 
 /// How often a process that was declared dead looks who took its sessions.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How long a closing process waits for a call that it wants stopped.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// A call on its way, free of the lease's life.
 #[derive(Clone)]
@@ -65,16 +68,19 @@ impl Lease {
     }
 
     /// Stops a call: it is settled as done if it was faster, else as interrupted.
+    ///
+    /// That goes on if the future is dropped: a hand that does not answer hears of it when it does.
     pub async fn cancel(&self, call: EventId) {
         let state = self.state();
         let phase = self
             .held(&state)
             .and_then(|thread| thread.call(call))
             .map(|open| open.phase);
-        if let Some(Phase::Intended(incarnation)) = phase
-            && let Some(hand) = self.inner.hands.find(incarnation).await
-        {
-            hand.cancel(call).await;
+        if let Some(Phase::Intended(incarnation)) = phase {
+            let inner = self.inner.clone();
+            let stopping = async move { inner.stop(incarnation, call).await };
+            // Fails only if the runtime ends.
+            drop(self.inner.tasks.spawn(stopping).await);
         }
     }
 
@@ -85,6 +91,21 @@ impl Lease {
             thread: self.thread_number(),
             epoch: self.epoch(),
             process: self.process(),
+        }
+    }
+}
+
+impl Inner {
+    /// Stops a call, however long its hand does not answer, unless this process closes meanwhile.
+    pub(crate) async fn stop(&self, incarnation: IncarnationId, call: EventId) {
+        let closed = async {
+            self.closing.cancelled().await;
+            sleep(FAREWELL).await;
+        };
+        tokio::select! {
+            biased;
+            () = self.hands.stop(incarnation, call) => {}
+            () = closed => {}
         }
     }
 }
@@ -109,8 +130,15 @@ impl Job {
             ))),
             Phase::Allowed => self.begin(call, open.position).await,
             Phase::Intended(incarnation) => {
-                self.fence_off(&state).await;
-                self.resume(call, open.position, incarnation).await
+                let hands = &self.inner.hands;
+                let found = hands.heard(async {
+                    self.fence_off(&state).await;
+                    hands.find(incarnation).await
+                });
+                match found.await {
+                    Ok(hand) => self.resume(call, open.position, incarnation, hand).await,
+                    Err(silence) => self.give_up(call, incarnation, &silence).await,
+                }
             }
         }
     }
@@ -122,7 +150,11 @@ impl Job {
     async fn begin(&self, call: EventId, position: u64) -> Result<(), LeaseError> {
         let mut again = true;
         loop {
-            let hand = match self.hand().await? {
+            let hand = match self.inner.hands.heard(self.hand()).await {
+                Ok(hand) => hand?,
+                Err(silence) => Err(unreached(&silence)),
+            };
+            let hand = match hand {
                 Ok(hand) => hand,
                 Err(result) => return self.settle(call, result).await,
             };
@@ -157,8 +189,9 @@ impl Job {
         call: EventId,
         position: u64,
         incarnation: IncarnationId,
+        hand: Option<Arc<dyn Hand>>,
     ) -> Result<(), LeaseError> {
-        if let Some(hand) = self.inner.hands.find(incarnation).await {
+        if let Some(hand) = hand {
             return match self.ask(call, position, &hand).await? {
                 Asked::Settled => Ok(()),
                 Asked::NotStarted(_) => self.begin(call, position).await,
@@ -166,7 +199,12 @@ impl Job {
         }
         let reason = "the process that ran it has ended";
         self.lost(incarnation, reason.to_owned()).await?;
-        match self.inner.hands.recall(incarnation, call).await {
+        let hands = &self.inner.hands;
+        let recalled = match hands.heard(hands.recall(incarnation, call)).await {
+            Ok(recalled) => recalled,
+            Err(silence) => return self.give_up(call, incarnation, &silence).await,
+        };
+        match recalled {
             Recalled::Settled(result) => self.settle(call, result).await,
             // The incarnation itself says so: a new one may have it.
             Recalled::NotStarted => self.begin(call, position).await,
@@ -202,8 +240,12 @@ impl Job {
             }
             () = self.inner.life.died(self.process) => {
                 let job = self.clone();
-                self.inner.tasks.spawn(job.abandon(call, hand.clone()));
+                self.inner.tasks.spawn(job.abandon(call, hand.incarnation()));
                 return Err(Halt::Dead.into());
+            }
+            silence = self.inner.hands.provisioner.given_up() => {
+                let given_up = self.give_up(call, hand.incarnation(), &silence).await;
+                return given_up.map(|()| Asked::Settled);
             }
         };
         let result = match done {
@@ -227,10 +269,24 @@ impl Job {
         settled.map(|()| Asked::Settled)
     }
 
+    /// Settles a call of a hand that does not answer, and has it stopped once the hand does: the
+    /// session goes on without it, and what it comes to then is told to nobody.
+    async fn give_up(
+        &self,
+        call: EventId,
+        incarnation: IncarnationId,
+        silence: &Silence,
+    ) -> Result<(), LeaseError> {
+        let inner = self.inner.clone();
+        let stopping = async move { inner.stop(incarnation, call).await };
+        self.inner.tasks.spawn(stopping);
+        self.settle(call, unanswered(silence)).await
+    }
+
     /// Stops a call that a dead brain had run, once a brain elsewhere goes on without it.
     ///
     /// One here joins it, under the id that this process goes on with.
-    async fn abandon(self, call: EventId, hand: Arc<dyn Hand>) {
+    async fn abandon(self, call: EventId, hand: IncarnationId) {
         let taken = async {
             loop {
                 sleep(LOOK).await;
@@ -253,7 +309,7 @@ impl Job {
         if elsewhere {
             ::metrics::counter!(metrics::ABANDONED).increment(1);
             tracing::warn!(session.id = %self.session, "stopping `{call}`: another node goes on without it");
-            hand.cancel(call).await;
+            self.inner.stop(hand, call).await;
         }
     }
 
@@ -335,6 +391,26 @@ fn ended(lost: &Lost) -> CallResult {
 /// What follows the loss of a sandbox.
 const NEXT: &str = "the next call gets a new sandbox with the files of the last one in /workspace, \
     but no running processes or shell state";
+
+/// Returns the words for a call that could not be handed over.
+fn unreached(silence: &Silence) -> CallResult {
+    let words = format!("no sandbox could be reached, the call did not run: {silence}; {AGAIN}");
+    CallResult::error(Outcome::NotStarted, words)
+}
+
+/// Returns the words for a call whose sandbox may be at it still.
+fn unanswered(silence: &Silence) -> CallResult {
+    CallResult::error(
+        Outcome::MayHaveRun,
+        format!(
+            "the sandbox stopped answering while this call was running ({silence}); the call may \
+             have run in whole or in part, and is stopped if the sandbox goes on: {AGAIN}"
+        ),
+    )
+}
+
+/// What follows a silence.
+const AGAIN: &str = "sandboxes are kept as they are, and calls work again as soon as it answers";
 
 /// Returns the words for a call of which nobody can say whether it ran.
 fn unknown(reason: &str) -> CallResult {

@@ -166,18 +166,19 @@ async fn expire(inner: &Arc<Inner>, session: SessionId) -> bool {
     } else if wrote(Kind::SessionTerminated)
         && let Ok(before) = before
     {
-        stop(inner, &before).await;
+        stop(inner, &before);
     }
     true
 }
 
-/// Stops the calls that still ran when a session was ended: nobody waits for them any more.
-async fn stop(inner: &Arc<Inner>, state: &State) {
+/// Stops the calls that still ran when a session was ended: nobody waits for them any more, nor for
+/// that.
+fn stop(inner: &Arc<Inner>, state: &State) {
     for call in state.threads.iter().flat_map(|thread| &thread.calls) {
-        if let Phase::Intended(incarnation) = call.phase
-            && let Some(hand) = inner.hands.find(incarnation).await
-        {
-            hand.cancel(call.id).await;
+        if let Phase::Intended(incarnation) = call.phase {
+            let (inner, call) = (inner.clone(), call.id);
+            let tasks = inner.tasks.clone();
+            tasks.spawn(async move { inner.stop(incarnation, call).await });
         }
     }
 }

@@ -9,11 +9,12 @@ mod words;
 
 use std::{collections::HashSet, sync::Arc};
 
+use outlast_hands::Silence;
 use outlast_protocol::{
-    Problem,
+    Micros, Problem,
     diagnosis::{
         HandDiagnosis, Holder, ServerDiagnosis, SessionDiagnosis, SessionOutline, SessionWake,
-        ThreadWake, Unfinished, WaitsFor,
+        Silent, ThreadWake, Unfinished, WaitsFor,
     },
     id::{ProcessId, SessionId},
 };
@@ -45,17 +46,25 @@ impl Kernel {
         let stuck = (0_u32..)
             .take(state.threads.len())
             .any(|number| inner.monitor.is_stuck(session, number));
+        let silent = inner.silent();
         Ok(SessionDiagnosis {
             session_id: session,
             at: inner.clock.now(),
             status: state.shown(),
             tail: state.tail,
             last_record_at: state.at,
-            verdict: words::verdict(&state, &threads, stuck, inner.slots.available_permits()),
+            verdict: words::verdict(
+                &state,
+                &threads,
+                stuck,
+                inner.slots.available_permits(),
+                silent.as_ref(),
+            ),
             stuck,
             next_deadline: state.next_deadline(),
             hand: hand(&state),
-            troubles: inner.troubles(&state, &newest).await?,
+            troubles: inner.troubles(&state, &newest, silent.as_ref()).await?,
+            silent,
             threads,
         })
     }
@@ -83,6 +92,7 @@ impl Kernel {
             busy: self.turns(),
             store_failed_at: inner.store_failed_at(),
             hands: inner.hands.count(),
+            silent: inner.silent(),
             waiting,
             sessions,
         })
@@ -177,6 +187,14 @@ impl Inner {
             }
         }
         Ok(seen)
+    }
+
+    /// Returns what has the hands and does not answer.
+    fn silent(&self) -> Option<Silent> {
+        let Silence { who, since } = self.hands.provisioner().silence()?;
+        let lasted = i64::try_from(since.elapsed().as_micros()).unwrap_or(i64::MAX);
+        let since = Micros(self.clock.now().0.saturating_sub(lasted));
+        Some(Silent { who, since })
     }
 
     /// Returns which processes live.

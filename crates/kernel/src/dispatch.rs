@@ -254,11 +254,16 @@ async fn sweep(inner: &Inner) {
 
 /// Looks through what is on this node: hands that live are noted, and what no session names goes.
 ///
-/// Listed first: whatever is there was named before. Returns what is named, and by whom.
-async fn survey(inner: &Inner) -> BTreeMap<IncarnationId, SessionId> {
-    let mut listed = inner.hands.list().await;
-    inner.hands.notice(&listed, inner.clock.now()).await;
-    match inner.store.named(&listed).await {
+/// Listed first: whatever is there was named before. Returns what is named, and by whom; nothing if
+/// there is no answer.
+async fn survey(inner: &Inner) -> Option<BTreeMap<IncarnationId, SessionId>> {
+    let looked = inner.hands.heard(async {
+        let listed = inner.hands.list().await;
+        inner.hands.notice(&listed, inner.clock.now()).await;
+        listed
+    });
+    let mut listed = looked.await.ok()?;
+    let named = match inner.store.named(&listed).await {
         Ok(named) => {
             let named: BTreeMap<_, _> = named.into_iter().collect();
             listed.retain(|incarnation| !named.contains_key(incarnation));
@@ -269,11 +274,13 @@ async fn survey(inner: &Inner) -> BTreeMap<IncarnationId, SessionId> {
             tracing::warn!(%fault, "cannot look for hands that nobody names: {fault}");
             BTreeMap::new()
         }
-    }
+    };
+    Some(named)
 }
 
 /// Lets unused hands go, drops old receipts and rows of deleted sessions, until the kernel closes.
 pub(crate) async fn tidy(inner: Arc<Inner>) {
+    let mut noticed = false;
     for round in 0_u32.. {
         if round % SURVEY == 0 {
             let named = tokio::select! {
@@ -282,7 +289,8 @@ pub(crate) async fn tidy(inner: Arc<Inner>) {
                 () = inner.closing.cancelled() => return,
             };
             // What the processes before this one left; this one knows what it did itself.
-            if round == 0 {
+            if let Some(named) = named.filter(|_| !noticed) {
+                noticed = true;
                 inner.tasks.spawn(checkpoint::notice(inner.clone(), named));
             }
         }

@@ -8,7 +8,8 @@ use std::{
 };
 
 use outlast_hands::{
-    Hand, Keep, ProvisionError, Provisioner, Recalled, Recipe, files::Packed, packages::Wanted,
+    Hand, Keep, ProvisionError, Provisioner, Recalled, Recipe, Silence, files::Packed,
+    packages::Wanted,
 };
 use outlast_protocol::{
     CallResult, Metadata, Micros, Outcome,
@@ -76,6 +77,32 @@ impl Hands {
         &*self.provisioner
     }
 
+    /// Does something that hands have a part in, but waits for none that has not answered for long.
+    ///
+    /// What is given up may be done all the same, once they answer again.
+    pub(crate) async fn heard<T>(&self, doing: impl Future<Output = T>) -> Result<T, Silence> {
+        tokio::select! {
+            biased;
+            silence = self.provisioner.given_up() => Err(silence),
+            done = doing => Ok(done),
+        }
+    }
+
+    /// Does so with what a disk or a stream may refuse too.
+    pub(crate) async fn heard_io<T>(
+        &self,
+        doing: impl Future<Output = io::Result<T>>,
+    ) -> io::Result<T> {
+        self.heard(doing).await.map_err(io::Error::other).flatten()
+    }
+
+    /// Stops a call; it is over when this returns.
+    pub(crate) async fn stop(&self, incarnation: IncarnationId, call: EventId) {
+        if let Some(hand) = self.find(incarnation).await {
+            hand.cancel(call).await;
+        }
+    }
+
     /// Returns a hand that lives.
     pub(crate) async fn find(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>> {
         self.provisioner.find(incarnation).await
@@ -102,7 +129,8 @@ impl Hands {
 
     /// Packs the workspace of a hand.
     pub(crate) async fn checkpoint(&self, incarnation: IncarnationId) -> io::Result<Packed> {
-        self.provisioner.checkpoint(incarnation).await
+        let packing = self.provisioner.checkpoint(incarnation);
+        self.heard_io(packing).await
     }
 
     fn seen(&self) -> MutexGuard<'_, BTreeMap<IncarnationId, Seen>> {
@@ -186,9 +214,14 @@ impl Hands {
     async fn reap(&self, incarnation: IncarnationId, keep: Keep) {
         self.seen().remove(&incarnation);
         self.placed.forget(incarnation);
-        if let Err(fault) = self.provisioner.reap(incarnation, keep).await {
-            tracing::warn!(hand.id = %incarnation, "cannot reap `{incarnation}`: {fault}");
-        }
+        let reaping = self.heard(self.provisioner.reap(incarnation, keep)).await;
+        let fault = match reaping {
+            Ok(Ok(())) => return,
+            Ok(Err(fault)) => fault.to_string(),
+            Err(silence) => silence.to_string(),
+        };
+        // A survey finds it, and ends it if no session names it.
+        tracing::warn!(hand.id = %incarnation, "cannot reap `{incarnation}`: {fault}");
     }
 
     pub(crate) fn turn(&self, session: SessionId) -> Arc<Turn<()>> {

@@ -37,6 +37,9 @@ pub struct SessionDiagnosis {
     pub threads: Vec<ThreadDiagnosis>,
     /// Its hand, once one was wanted.
     pub hand: Option<HandDiagnosis>,
+    /// What has the hands and does not answer, if so.
+    #[serde(default)]
+    pub silent: Option<Silent>,
     /// What runs out next, if the session has a deadline that can.
     #[serde(default)]
     pub next_deadline: Option<NextDeadline>,
@@ -181,6 +184,15 @@ pub struct HandDiagnosis {
     pub checkpoint_at: Option<Micros>,
 }
 
+/// A process that has hands and does not answer: calls wait for it, for a while.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Silent {
+    /// Which, in words.
+    pub who: String,
+    /// Since when.
+    pub since: Micros,
+}
+
 /// Something that went wrong.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Trouble {
@@ -230,6 +242,9 @@ pub struct ServerDiagnosis {
     pub store_failed_at: Option<Micros>,
     /// Hands that this process knows to live.
     pub hands: usize,
+    /// What has them and does not answer, if so.
+    #[serde(default)]
+    pub silent: Option<Silent>,
     /// Threads that are unfinished, by what they wait for.
     pub waiting: BTreeMap<String, usize>,
     /// The unfinished sessions that have waited longest, the stuck ones first; at most 100.

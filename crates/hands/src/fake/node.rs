@@ -13,9 +13,10 @@ use tokio::io::AsyncReadExt as _;
 use super::{
     FakeHand, Fakes, Handle,
     files::{self, Layer, Uploads},
+    silence::answering,
 };
 use crate::{
-    Hand, Keep, Limits, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
+    Hand, Keep, Limits, ProvisionError, Provisioner, ReapError, Recalled, Recipe, Silence,
     files::{Abilities, Packed, Published, Reader, Upload},
 };
 
@@ -25,7 +26,16 @@ impl Provisioner for Fakes {
         self.shared.abilities
     }
 
+    fn silence(&self) -> Option<Silence> {
+        self.quiet()
+    }
+
+    async fn given_up(&self) -> Silence {
+        self.hopeless().await
+    }
+
     async fn provision(&self, recipe: &Recipe) -> Result<Arc<dyn Hand>, ProvisionError> {
+        answering(&self.shared.stopped).await;
         let incarnation = recipe.incarnation;
         let mut state = self.shared.state();
         if let Some(hand) = state.hands.get(&incarnation) {
@@ -72,17 +82,20 @@ impl Provisioner for Fakes {
     }
 
     async fn find(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>> {
+        answering(&self.shared.stopped).await;
         let hand = self.shared.state().hands.get(&incarnation).cloned();
         let hand = hand.filter(|hand| !hand.is_lost())?;
         Some(Arc::new(Handle(hand)))
     }
 
     async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {
+        answering(&self.shared.stopped).await;
         let hand = self.shared.state().hands.get(&incarnation).cloned();
         hand.map_or(Recalled::Unknown, |hand| hand.recall(call))
     }
 
     async fn reap(&self, incarnation: IncarnationId, keep: Keep) -> Result<(), ReapError> {
+        answering(&self.shared.stopped).await;
         let hand = match keep {
             Keep::Layer => self.shared.state().hands.get(&incarnation).cloned(),
             Keep::Nothing => {
@@ -99,10 +112,12 @@ impl Provisioner for Fakes {
     }
 
     async fn holds(&self, incarnation: IncarnationId) -> bool {
+        answering(&self.shared.stopped).await;
         self.shared.abilities.layers && self.shared.state().layers.contains_key(&incarnation)
     }
 
     async fn checkpoint(&self, incarnation: IncarnationId) -> io::Result<Packed> {
+        answering(&self.shared.stopped).await;
         self.able(|abilities| abilities.layers)?;
         let (sum, pack) = self.layer(incarnation, Layer::pack)?;
         let content = Box::pin(io::Cursor::new(pack));
@@ -115,6 +130,7 @@ impl Provisioner for Fakes {
         limits: &Limits,
         mut packed: Packed,
     ) -> io::Result<()> {
+        answering(&self.shared.stopped).await;
         self.able(|abilities| abilities.layers)?;
         let mut pack = Vec::new();
         packed.content.read_to_end(&mut pack).await?;
@@ -136,6 +152,7 @@ impl Provisioner for Fakes {
         upload: &Upload,
         content: Reader,
     ) -> io::Result<()> {
+        answering(&self.shared.stopped).await;
         self.able(|abilities| abilities.files)?;
         let bytes = files::read(upload, content).await?;
         let mut state = self.shared.state();
@@ -147,6 +164,7 @@ impl Provisioner for Fakes {
     }
 
     async fn unplace(&self, incarnation: IncarnationId, path: &str) -> io::Result<()> {
+        answering(&self.shared.stopped).await;
         self.able(|abilities| abilities.files)?;
         files::plain(path)?;
         if let Some(uploads) = self.shared.state().uploads.get_mut(&incarnation) {
@@ -156,6 +174,7 @@ impl Provisioner for Fakes {
     }
 
     async fn uploads(&self, incarnation: IncarnationId) -> io::Result<Vec<Upload>> {
+        answering(&self.shared.stopped).await;
         self.able(|abilities| abilities.files)?;
         let state = self.shared.state();
         let uploads = state.uploads.get(&incarnation);
@@ -163,17 +182,20 @@ impl Provisioner for Fakes {
     }
 
     async fn outputs(&self, incarnation: IncarnationId) -> io::Result<Vec<Published>> {
+        answering(&self.shared.stopped).await;
         self.able(|abilities| abilities.files)?;
         self.layer(incarnation, |layer| Ok(layer.outputs()))
     }
 
     async fn output(&self, incarnation: IncarnationId, path: &str) -> io::Result<Reader> {
+        answering(&self.shared.stopped).await;
         self.able(|abilities| abilities.files)?;
         files::below(path)?;
         self.layer(incarnation, |layer| layer.output(path))
     }
 
     async fn list(&self) -> Vec<IncarnationId> {
+        answering(&self.shared.stopped).await;
         let state = self.shared.state();
         let left = state.layers.keys().chain(state.uploads.keys());
         let found: BTreeSet<_> = state.hands.keys().chain(left).copied().collect();

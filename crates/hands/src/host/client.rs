@@ -26,7 +26,7 @@ use tokio::{
 };
 use tokio_util::{io::ReaderStream, task::TaskTracker};
 
-use super::{Place, routes::FAILED, streams::CHUNK};
+use super::{Place, pulse::Pulse, routes::FAILED, streams::CHUNK};
 use crate::{Promise, files::Reader};
 
 /// Connections that wait to be used again.
@@ -124,6 +124,7 @@ pub(super) struct Client {
     starter: Option<Arc<dyn Starter>>,
     free: Mutex<Vec<SendRequest<Body>>>,
     known: Known,
+    pulse: Pulse,
     /// One at a time starts a host.
     starting: Turn<()>,
     tasks: TaskTracker,
@@ -136,6 +137,7 @@ impl Client {
             starter,
             free: Mutex::default(),
             known: Known::default(),
+            pulse: Pulse::default(),
             starting: Turn::default(),
             tasks: TaskTracker::new(),
         }
@@ -144,6 +146,19 @@ impl Client {
     /// Returns which hands are known to live.
     pub(super) fn known(&self) -> &Known {
         &self.known
+    }
+
+    /// Returns whether the host answers.
+    pub(super) fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
+
+    /// Returns the host in words.
+    pub(super) fn who(&self) -> String {
+        match self.place.holder() {
+            Some(holder) => format!("the hand host, process {holder},"),
+            None => "the hand host".to_owned(),
+        }
     }
 
     /// Returns where the host is.

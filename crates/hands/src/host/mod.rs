@@ -6,10 +6,13 @@
 //! A call goes on when its connection ends, and asking again joins it. So whoever speaks to a host
 //! asks again after every broken connection, as long as the host has its lock; once the lock is
 //! free the process is gone, and with it its hands. Their layers and journals are on the disk for
-//! the next host.
+//! the next host. One that has its lock and does not answer is noticed by a question that it could
+//! answer at once ([`Provisioner::silence`](crate::Provisioner::silence)), never by how long a call
+//! takes.
 
 mod client;
 mod place;
+mod pulse;
 mod remote;
 mod remote_hand;
 mod routes;

@@ -23,15 +23,15 @@ use super::{
     wire::{Alive, Fault, LIMITS, SUM, Settings, escaped, milliseconds},
 };
 use crate::{
-    Hand, Keep, Limits, Promise, ProvisionError, Provisioner, ReapError, Recalled, Recipe,
+    Hand, Keep, Limits, Promise, ProvisionError, Provisioner, ReapError, Recalled, Recipe, Silence,
     files::{Abilities, Packed, Published, Reader, Upload},
 };
 
 /// How long a host that has its lock may take to say what it is.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The longest time between two words to a host.
-const WORD: Duration = Duration::from_secs(10);
+/// The longest time between two words to a host: as often it is looked whether it answers.
+const WORD: Duration = Duration::from_secs(5);
 
 /// How long a host may take to tell its figures: whoever reads them asks again.
 const FIGURES: Duration = Duration::from_secs(2);
@@ -188,13 +188,15 @@ impl Remote {
         }
     }
 
-    /// Lets the host know that a server is there, for ever; a host that has ended is followed by
-    /// another at once, not only when a hand is needed.
+    /// Lets the host know that a server is there, for ever, and notes whether it answers; a host that
+    /// has ended is followed by another at once, not only when a hand is needed.
     pub async fn attend(&self) {
         let orphan = Duration::from_millis(self.about.orphan_ms);
         loop {
             sleep((orphan / 4).min(WORD)).await;
-            if let Err(Gone(words)) = about(&self.client).await {
+            let client = &self.client;
+            let asked = client.pulse().feel(|| client.who(), about(client)).await;
+            if let Err(Gone(words)) = asked {
                 tracing::error!("there is no hand host: {words}");
             }
         }
@@ -330,6 +332,14 @@ impl Provisioner for Remote {
     fn known(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>> {
         let promise = self.client.known().get(incarnation)?;
         Some(self.spoken(incarnation, promise))
+    }
+
+    fn silence(&self) -> Option<Silence> {
+        self.client.pulse().silence()
+    }
+
+    async fn given_up(&self) -> Silence {
+        self.client.pulse().hopeless().await
     }
 
     async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {

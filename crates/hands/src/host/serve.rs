@@ -144,13 +144,19 @@ impl Host {
 
 /// Waits until nobody wants the host any more.
 async fn unwanted(shared: &Arc<Shared>) -> Ended {
+    let (mut spoken, mut silent) = (shared.spoken(), Duration::ZERO);
     loop {
-        let orphan = shared.orphan();
+        let (began, look) = (Instant::now(), LOOK.min(shared.orphan()));
         tokio::select! {
             () = shared.changed.notified() => {}
-            () = sleep(LOOK.min(orphan)) => {}
+            () = sleep(look) => {}
         }
-        if Instant::now().saturating_duration_since(shared.spoken()) >= shared.orphan() {
+        // A look that took long is one in which this process was stopped, and heard nobody.
+        silent += began.elapsed().min(2 * look);
+        if spoken != shared.spoken() {
+            (spoken, silent) = (shared.spoken(), Duration::ZERO);
+        }
+        if silent >= shared.orphan() {
             return Ended::Orphaned;
         }
         if shared.is_draining() && drain(shared).await {

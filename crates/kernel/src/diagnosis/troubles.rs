@@ -2,7 +2,7 @@
 
 use outlast_protocol::{
     Micros, Outcome, Problem,
-    diagnosis::{Part, Trouble},
+    diagnosis::{Part, Silent, Trouble},
 };
 use outlast_session::{
     Kind, Record, State,
@@ -48,6 +48,7 @@ impl Inner {
         &self,
         state: &State,
         newest: &[Record],
+        silent: Option<&Silent>,
     ) -> Result<Vec<Trouble>, Problem> {
         let mut all: Vec<Trouble> = newest.iter().filter_map(trouble).collect();
         if let Some(record) = self.last_error(state).await.map_err(|e| error::read(&e))? {
@@ -58,6 +59,10 @@ impl Inner {
         }
         all.extend(unanswered(state, newest));
         all.sort_by_key(|trouble| (std::cmp::Reverse(trouble.at), trouble.part));
+        if let Some(silent) = silent {
+            // It goes on, and whatever went wrong with a hand since then is due to it.
+            all.insert(0, of(Part::Hand, "silent", silent.since, None));
+        }
         let mut parts = Vec::new();
         all.retain(|trouble| {
             let first = !parts.contains(&trouble.part);

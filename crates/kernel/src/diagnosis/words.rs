@@ -1,6 +1,6 @@
 //! The verdict in one sentence, made of ids and counts alone.
 
-use outlast_protocol::diagnosis::{CallStands, Holder, ThreadDiagnosis, WaitsFor};
+use outlast_protocol::diagnosis::{CallStands, Holder, Silent, ThreadDiagnosis, WaitsFor};
 use outlast_session::State;
 
 /// Says who has to do what next.
@@ -9,6 +9,7 @@ pub(super) fn verdict(
     threads: &[ThreadDiagnosis],
     stuck: bool,
     free: usize,
+    silent: Option<&Silent>,
 ) -> String {
     let words: Vec<String> = threads
         .iter()
@@ -20,7 +21,12 @@ pub(super) fn verdict(
             }
         })
         .collect();
-    let words = words.join("; ");
+    let mut words = words.join("; ");
+    if let Some(Silent { who, since }) = silent {
+        words.push_str(&format!(
+            "; {who} has not answered since {since}, and calls cannot run until it does"
+        ));
+    }
     if state.archived_at.is_some() {
         return "archived: nothing follows".to_owned();
     }

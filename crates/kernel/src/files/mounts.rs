@@ -106,17 +106,25 @@ impl Kernel {
 }
 
 impl Inner {
-    /// Gives the session's hand, if one lives, what is mounted now.
+    /// Gives the session's hand, if one lives, what is mounted now. One that does not answer gets it
+    /// before the next call.
     async fn lay(&self, state: &State) {
         let Some(hand) = state.hand.filter(|hand| !hand.lost) else {
             return;
         };
+        let laying = self.lay_into(state, hand.incarnation);
+        if let Err(silence) = self.hands.heard(laying).await {
+            tracing::warn!(session.id = %state.id, "files are not mounted yet: {silence}");
+        }
+    }
+
+    async fn lay_into(&self, state: &State, incarnation: IncarnationId) {
         let turn = self.hands.turn(state.id);
         let _one = turn.lock().await;
-        if self.hands.find(hand.incarnation).await.is_some() {
+        if self.hands.find(incarnation).await.is_some() {
             // What somebody else mounted meanwhile counts too.
             match self.store.head(state.id).await {
-                Ok(state) => self.place(&state, hand.incarnation).await,
+                Ok(state) => self.place(&state, incarnation).await,
                 Err(fault) => tracing::debug!(%fault, "a session is gone: {fault}"),
             }
         }

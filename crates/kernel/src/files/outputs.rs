@@ -77,7 +77,8 @@ impl Inner {
     }
 
     async fn publish(self: &Arc<Self>, session: SessionId, hand: IncarnationId) {
-        let listed = match self.hands.provisioner().outputs(hand).await {
+        let listing = self.hands.provisioner().outputs(hand);
+        let listed = match self.hands.heard_io(listing).await {
             Ok(listed) => listed,
             Err(fault) => {
                 let none = matches!(
@@ -130,7 +131,8 @@ impl Inner {
         if output.bytes > most {
             return Err(too_large());
         }
-        let content = self.hands.provisioner().output(hand, &output.path).await?;
+        let opening = self.hands.provisioner().output(hand, &output.path);
+        let content = self.hands.heard_io(opening).await?;
         let blob = FileId::mint(self.clock.now(), &*self.entropy);
         let begun = Loose::begin(self, blob.into()).await;
         let loose = begun.map_err(io::Error::other)?;

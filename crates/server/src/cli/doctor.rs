@@ -64,7 +64,8 @@ async fn server(json: bool, client: &Client, console: &mut Console) -> Result<Ex
     } else {
         console.write(&show::server(&diagnosis))?;
     }
-    Ok(exit(diagnosis.sessions.iter().any(|one| one.stuck)))
+    let stuck = diagnosis.sessions.iter().any(|one| one.stuck);
+    Ok(exit(stuck || diagnosis.silent.is_some()))
 }
 
 /// Where a server says what it does.

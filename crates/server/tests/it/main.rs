@@ -35,6 +35,7 @@ mod refusals;
 mod restart;
 mod run;
 mod secrets;
+mod silent;
 mod storms;
 mod support;
 mod torn;

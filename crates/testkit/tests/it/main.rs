@@ -24,5 +24,6 @@ mod points;
 mod poison;
 mod races;
 mod seeds;
+mod silent;
 mod sim;
 mod suites;

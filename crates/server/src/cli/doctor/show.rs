@@ -111,6 +111,13 @@ pub(super) fn server(found: &ServerDiagnosis) -> String {
         Some(at) => format!("failed {} ago", ago(found.at, at)),
         None => "no failure since the process began".to_owned(),
     };
+    let silent = found.silent.iter();
+    let silent: String = silent
+        .map(|silent| {
+            let lasts = ago(found.at, silent.since);
+            format!(", but {} has not answered for {lasts}", silent.who)
+        })
+        .collect();
     let waiting: Vec<_> = found
         .waiting
         .iter()
@@ -118,7 +125,7 @@ pub(super) fn server(found: &ServerDiagnosis) -> String {
         .collect();
     let mut text = format!(
         "server    outlast {}, process {}\nbrains    {} of {} at work\nlog       {store}\n\
-         hands     {} live\nthreads   {}\n",
+         hands     {} live{silent}\nthreads   {}\n",
         found.version,
         found.process_id,
         found.busy,
