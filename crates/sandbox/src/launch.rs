@@ -8,7 +8,7 @@ use std::{
     },
     path::{Path, PathBuf},
     process::Child,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     thread::{self, ScopedJoinHandle},
     time::Duration,
 };
@@ -66,6 +66,8 @@ pub struct Launcher {
     pub(crate) helper: Arc<Image>,
     pub(crate) ids: Ids,
     skeleton: PathBuf,
+    /// Whether the skeleton was built whole; held by whoever builds it again.
+    whole: Mutex<bool>,
     shown: Vec<PathBuf>,
     controllers: Controllers,
     pub(crate) templates: Option<Templates>,
@@ -103,6 +105,7 @@ impl Launcher {
             helper,
             ids,
             skeleton,
+            whole: Mutex::new(true),
             shown,
             controllers,
             templates,
@@ -188,6 +191,8 @@ impl Launcher {
     ///
     /// Names the step that failed; nothing keeps running then, and the folder is left as it is.
     pub fn start(&self, spec: Spec) -> Result<Confined, StartError> {
+        self.renew()
+            .map_err(|error| prepare(&self.skeleton, error))?;
         let lowers = self.lowers(&spec);
         let has_disk = self.folders(&spec)?;
         // Both wait for the kernel most of the time: the disk for a device to come to rest, the helper
@@ -199,6 +204,24 @@ impl Launcher {
                 .map_err(StartError::at(step::HELPER))?;
             self.launch(&spec, &lowers, has_disk, laying)
         })
+    }
+
+    /// Builds the skeleton again if somebody removed it, maybe with all that lies around it.
+    fn renew(&self) -> io::Result<()> {
+        let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        if *whole && self.skeleton.is_dir() {
+            return Ok(());
+        }
+        // What is half built when this fails does not pass for whole.
+        *whole = false;
+        if let Some(around) = self.skeleton.parent() {
+            // What is missing there was closed to other users.
+            let mut make = fs::DirBuilder::new();
+            make.recursive(true).mode(0o700).create(around)?;
+        }
+        rootfs::ensure(&self.skeleton, &self.ids)?;
+        *whole = true;
+        Ok(())
     }
 
     /// Leads a helper from its start to a program that runs.

@@ -97,6 +97,29 @@ async fn dropping_the_driver_and_its_hands_ends_the_sandboxes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_somebody_removed_is_made_again() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let node = Node::new().await;
+    let (first, recipe) = (node.hand().await, recipe());
+    // As often as somebody does it, in part or whole.
+    for lost in ["", "shared", "shared/skeleton"] {
+        fs::remove_dir_all(node.hands().join(lost)).unwrap();
+        // Several at once make it once.
+        let hands = (0..4).map(|_| node.hand());
+        for hand in futures::future::join_all(hands).await {
+            let read = sh(&hand, "echo made > file; cat file").await;
+            assert_eq!(read.trim(), "made");
+        }
+        let mode = fs::metadata(node.hands()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "closed to other users");
+    }
+    node.provision(&recipe).await;
+    assert!(node.driver.holds(recipe.incarnation).await);
+    drop(first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn shutdown_ends_everything_and_keeps_layers() {
     let node = Node::new().await;
     let recipe = recipe();
