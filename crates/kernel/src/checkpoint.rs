@@ -105,6 +105,13 @@ impl Checkpoints {
         self.hands().remove(&incarnation);
     }
 
+    /// Tells whether no call runs in a hand and nothing of it is being packed.
+    pub(crate) fn is_free(&self, incarnation: IncarnationId) -> bool {
+        let hands = self.hands();
+        let hand = hands.get(&incarnation);
+        hand.is_none_or(|hand| hand.gate.try_write().is_ok())
+    }
+
     /// Tells whether a hand may be let go for lying unused: no call runs in it, and what it did is in
     /// a checkpoint, or cannot be brought into one now.
     pub(crate) fn may_rest(&self, incarnation: IncarnationId, schedule: Schedule) -> bool {

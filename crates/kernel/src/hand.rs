@@ -22,8 +22,8 @@ use serde::Deserialize;
 use tokio::{sync::Mutex as Turn, time::Instant};
 
 use crate::{
-    LeaseError, calls::Job, files::Placed, metric_definitions as metrics, per_session::PerSession,
-    workspace::Unmade,
+    LeaseError, calls::Job, files::Placed, kernel::Inner, metric_definitions as metrics,
+    per_session::PerSession, workspace::Unmade,
 };
 
 /// The metadata of an environment that chooses an image.
@@ -152,6 +152,19 @@ impl Hands {
         ::metrics::gauge!(metrics::HANDS_LIVE).set(live);
     }
 
+    /// Tells whether a hand is older than it may become.
+    fn is_old(&self, incarnation: IncarnationId, age: Option<Duration>, now: Micros) -> bool {
+        let seen = self.seen().get(&incarnation).copied();
+        let hand = seen.unwrap_or_else(|| Seen::now(incarnation, now));
+        age.is_some_and(|age| hand.born.elapsed() >= age)
+    }
+
+    /// Lets go of one hand; its workspace stays.
+    async fn let_go(&self, incarnation: IncarnationId, why: &'static str) {
+        ::metrics::counter!(metrics::HANDS_REAPED, "why" => why).increment(1);
+        self.reap(incarnation, Keep::Layer).await;
+    }
+
     /// Lets go of hands that nobody used for `idle`, of those that are older than `age`, and of the
     /// longest unused ones beyond `most`, if they may go, which one in use may not; their workspaces
     /// stay.
@@ -179,8 +192,7 @@ impl Hands {
             expired
         };
         for (incarnation, why) in expired {
-            ::metrics::counter!(metrics::HANDS_REAPED, "why" => why).increment(1);
-            self.reap(incarnation, Keep::Layer).await;
+            self.let_go(incarnation, why).await;
         }
     }
 
@@ -282,19 +294,33 @@ impl Job {
             Some(known) => Some(known),
             None => self.inner.hands.find(hand.incarnation).await,
         };
-        if let Some(found) = found {
-            let now = self.inner.clock.now();
-            self.inner.hands.used(hand.incarnation, now);
-            return Ok(Ok(found));
-        }
-        let lost = match self.begin_life(state, hand.incarnation).await {
-            Err(Unmade::Failed(ProvisionError::Ended { .. })) => "it is not running any more",
-            Err(Unmade::Gone(reason)) => reason,
-            made => return Ok(self.told(made)),
+        let lost = match found {
+            Some(_) if self.is_worn_out(hand.incarnation) => {
+                self.inner.hands.let_go(hand.incarnation, "age").await;
+                "it was as old as a sandbox may become"
+            }
+            Some(found) => {
+                let now = self.inner.clock.now();
+                self.inner.hands.used(hand.incarnation, now);
+                return Ok(Ok(found));
+            }
+            None => match self.begin_life(state, hand.incarnation).await {
+                Err(Unmade::Failed(ProvisionError::Ended { .. })) => "it is not running any more",
+                Err(Unmade::Gone(reason)) => reason,
+                made => return Ok(self.told(made)),
+            },
         };
         self.lost(hand.incarnation, lost.to_owned()).await?;
         let state = self.state().await?;
         self.make(&state).await
+    }
+
+    /// Tells whether a hand is too old for another call, and no other one runs in it. In a turn whose
+    /// calls follow each other closely there is no other moment to let go of it.
+    fn is_worn_out(&self, incarnation: IncarnationId) -> bool {
+        let Inner { hands, options, .. } = &*self.inner;
+        hands.is_old(incarnation, options.hand_age, self.inner.clock.now())
+            && self.inner.checkpoints.is_free(incarnation)
     }
 
     /// Makes the next incarnation; recorded before it exists, so that none is ever unknown.

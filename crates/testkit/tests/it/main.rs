@@ -23,6 +23,7 @@ mod parallel;
 mod points;
 mod poison;
 mod races;
+mod replaced;
 mod seeds;
 mod silent;
 mod sim;
