@@ -14,7 +14,7 @@ use outlast_protocol::{
     id::{EventId, IncarnationId},
 };
 use outlast_session::{
-    Phase, State,
+    Hand as Known, Phase, State,
     body::{Checkpointed, Loss},
 };
 
@@ -36,6 +36,11 @@ const VANISHED: &str = "its files are no longer on this machine";
 
 /// What is said of a life whose checkpoint is of no use.
 const UNREADABLE: &str = "the checkpoint of its files cannot be read";
+
+/// What is said of a life that has all files of the one before, and nothing of what ran there.
+const FRESH: &str = "[This call ran in a new sandbox with the files of the last one: the one before \
+    ended between two calls, as it does when it lies unused. The shell's state, such as its working \
+    directory and variables, and processes that ran in the background are gone.]";
 
 /// What mends a checkpoint that is beyond the bounds of a hand.
 const RAISE: &str =
@@ -154,7 +159,8 @@ impl Job {
         }
     }
 
-    /// Tells the model of what its hand came without, in the first result of that hand.
+    /// Tells the model of what its hand came without, in the first result of that hand: files before
+    /// what the call says, shell and processes alone behind it.
     pub(crate) async fn with_loss(
         &self,
         call: EventId,
@@ -168,12 +174,14 @@ impl Job {
             .thread(self.thread)
             .and_then(|thread| thread.call(call))
             .map(|open| open.phase);
-        let loss = state.hand.and_then(|hand| {
-            let ran_there = phase == Some(Phase::Intended(hand.incarnation));
-            hand.loss.filter(|_| ran_there)
-        });
-        if let Some(loss) = loss {
+        let there = |hand: &Known| phase == Some(Phase::Intended(hand.incarnation));
+        let Some(hand) = state.hand.filter(there) else {
+            return Ok(result);
+        };
+        if let Some(loss) = hand.loss {
             result.content.insert(0, Block::text(words(loss)));
+        } else if hand.fresh {
+            result.content.push(Block::text(FRESH));
         }
         Ok(result)
     }

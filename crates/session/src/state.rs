@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The shape of a stored [`State`]; another number is folded again from the log.
-pub const STATE_VERSION: u16 = 7;
+pub const STATE_VERSION: u16 = 8;
 
 /// Appends of one lease whose outcome can be asked for again.
 pub const RECENT: usize = 8;
@@ -249,6 +249,10 @@ pub struct Hand {
     pub begun: bool,
     /// What of the workspace it came without, until the model was told.
     pub loss: Option<Loss>,
+    /// Whether a call ran in it, so that its shell may hold what the next life comes without.
+    pub used: bool,
+    /// Whether a life before it was used and ended, until the model was told.
+    pub fresh: bool,
 }
 
 /// Sums over model requests.

@@ -313,6 +313,10 @@ async fn hands_that_nobody_wants_go() {
     .await;
     let note = ran(&second.client, &session, "cat note", 2).await;
     assert_eq!(note.trim(), "kept");
+    let events = second.client.events(&session).await;
+    let results = of(&events, "agent.tool_result");
+    let told = &results[1]["content"][1]["text"];
+    assert!(told.as_str().unwrap().contains("new sandbox"), "{told}");
     assert!(second.stop().await.success());
 }
 

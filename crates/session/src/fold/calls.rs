@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use outlast_protocol::id::EventId;
+use outlast_protocol::{Outcome, id::EventId};
 use serde::Deserialize;
 
 use crate::{Call, Entry, FoldError, Hand, Kind, Phase, Route, State, body};
@@ -74,12 +74,7 @@ pub(super) fn confirmed(state: &mut State, entry: &Entry<'_>) -> Result<(), Fold
 /// A client answers a custom call.
 pub(super) fn answered(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
     let result: CustomResult = entry.read()?;
-    settle(
-        state,
-        entry,
-        result.custom_tool_use_id,
-        outlast_protocol::Outcome::Done,
-    )
+    settle(state, entry, result.custom_tool_use_id, Outcome::Done)
 }
 
 /// A call is about to be handed over.
@@ -127,12 +122,16 @@ pub(super) fn hand(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError
         state
             .past_hands
             .extend(state.hand.map(|old| old.incarnation));
+        let ended = |old: Hand| old.used || old.fresh;
+        let fresh = state.hand.is_some_and(ended);
         state.hand = Some(Hand {
             incarnation: wanted.incarnation,
             predecessor: wanted.predecessor,
             lost: false,
             begun: false,
             loss: wanted.loss,
+            used: false,
+            fresh,
         });
         return Ok(());
     }
@@ -153,15 +152,28 @@ pub(super) fn checkpointed(state: &mut State, entry: &Entry<'_>) -> Result<(), F
     Ok(())
 }
 
-/// Settles a call, the first time only.
+/// Notes that a call which was handed to a hand is over.
 ///
-/// The result of a call that ran in a hand says what the hand came without; one that was cut off has
-/// the same words whatever happened.
+/// Its result says what the hand came without; one that was cut off has the same words whatever
+/// happened. One that was lost with its hand says what the next hand comes without.
+fn ran(hand: &mut Hand, outcome: Outcome) {
+    if outcome != Outcome::Interrupted {
+        hand.loss = None;
+        hand.fresh = false;
+    }
+    hand.used = match outcome {
+        Outcome::NotStarted => hand.used,
+        Outcome::MayHaveRun => !hand.lost,
+        Outcome::Done | Outcome::Limit | Outcome::Interrupted | Outcome::Denied => true,
+    };
+}
+
+/// Settles a call, the first time only.
 fn settle(
     state: &mut State,
     entry: &Entry<'_>,
     id: EventId,
-    outcome: outlast_protocol::Outcome,
+    outcome: Outcome,
 ) -> Result<(), FoldError> {
     let call = find(state, entry, id)?;
     let before = call.phase;
@@ -170,9 +182,8 @@ fn settle(
     }
     if let Some(hand) = &mut state.hand
         && before == Phase::Intended(hand.incarnation)
-        && outcome != outlast_protocol::Outcome::Interrupted
     {
-        hand.loss = None;
+        ran(hand, outcome);
     }
     entry.thread(state)?.progress();
     Ok(())

@@ -1,4 +1,4 @@
-//! Hands that are let go between two calls because they are old.
+//! Hands that are let go between two calls: too old, or unused; what of that the model is told.
 
 use std::time::Duration;
 
@@ -6,9 +6,12 @@ use outlast_protocol::id::SessionId;
 use serde_json::json;
 
 use crate::{
-    checkpoints::{USUAL, script, state},
+    checkpoints::{USUAL, pass, results, script, state, turn},
     lives::{Life, World},
 };
+
+/// What a result says of a new sandbox.
+const TOLD: &str = "the one before ended between two calls";
 
 async fn world(change: impl FnOnce(&mut World)) -> (World, Life, SessionId) {
     let mut world = World::new(13).await;
@@ -17,6 +20,16 @@ async fn world(change: impl FnOnce(&mut World)) -> (World, Life, SessionId) {
     let life = world.start(None).await;
     let session = world.session(&life).await;
     (world, life, session)
+}
+
+/// Which results say that the sandbox is a new one.
+async fn told(world: &World, session: SessionId) -> Vec<bool> {
+    let results = results(world, session).await;
+    let fine = results
+        .iter()
+        .all(|text| text.contains("\"is_error\":false"));
+    assert!(fine, "{results:?}");
+    results.iter().map(|text| text.contains(TOLD)).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,6 +57,8 @@ async fn a_hand_grows_not_old_in_a_turn_without_a_pause() {
     let hand = state(&life, session).await.hand.unwrap();
     let workspace = world.hands.workspace(hand.incarnation).unwrap();
     assert_eq!(workspace.lines().count(), 8, "the workspace stays");
+    let expected = [false, false, false, false, true, false, false, false];
+    assert_eq!(told(&world, session).await, expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,4 +81,61 @@ async fn calls_side_by_side_get_one_hand_in_place_of_an_old_one() {
     assert_eq!(lives[1], lives[2]);
     assert_ne!(lives[0], lives[1]);
     assert_eq!(world.hands.provisioned().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_call_after_an_idle_hand_was_let_go_is_told_so_once() {
+    let idle = Duration::from_secs(60);
+    let (world, life, session) = world(|world| world.hand_idle = idle).await;
+    turn(&life, session).await;
+    turn(&life, session).await;
+    pass(100).await;
+    turn(&life, session).await;
+    turn(&life, session).await;
+    assert_eq!(world.hands.provisioned().len(), 2);
+    assert_eq!(told(&world, session).await, [false, false, true, false]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hand_that_ended_unseen_between_two_calls_is_told_across_a_restart() {
+    let (world, life, session) = world(|_| ()).await;
+    turn(&life, session).await;
+    life.kill();
+    world.bury();
+    let next = world.start(None).await;
+    turn(&next, session).await;
+    turn(&next, session).await;
+    assert_eq!(told(&world, session).await, [false, true, false]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_error_said_is_not_said_again() {
+    let (world, life, session) = world(|_| ()).await;
+    turn(&life, session).await;
+    let call = json!({"name": "bash", "input": {"command": "c", "wait_ms": 60_000}});
+    let steps = json!([{"calls": [call]}, {"text": "end"}]);
+    life.send(session, &script(&steps)).await;
+    while world.hands.asked().len() < 2 {
+        pass(1).await;
+    }
+    world.bury();
+    assert!(life.rests(session).await);
+    turn(&life, session).await;
+    let results = results(&world, session).await;
+    assert!(results[1].contains("may have run"), "{results:?}");
+    assert!(
+        !results.iter().any(|text| text.contains(TOLD)),
+        "{results:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_machine_is_told_in_its_own_words_alone() {
+    let (world, life, session) = world(|_| ()).await;
+    turn(&life, session).await;
+    world.hands.vanish();
+    turn(&life, session).await;
+    turn(&life, session).await;
+    assert_eq!(told(&world, session).await, [false; 3]);
+    assert!(results(&world, session).await[1].contains("are gone too"));
 }

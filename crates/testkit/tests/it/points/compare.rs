@@ -14,6 +14,7 @@
 //!   `x.arrived.agent.tool_result`, since a result that is early in one run is in its turn in another;
 //!   the order in which calls that run side by side are settled.
 //! * How a call ended that its hand or an interrupt took away: the words say what was seen of it.
+//! * That a call ran in a new sandbox, where the one before ended between two calls.
 
 use std::collections::BTreeMap;
 
@@ -99,6 +100,7 @@ struct Masks {
     position: Regex,
     lost: Regex,
     stopped: Regex,
+    fresh: [Regex; 2],
     names: BTreeMap<String, String>,
 }
 
@@ -111,6 +113,13 @@ impl Masks {
             position: regex(r#""position":\d+"#),
             lost: regex(r"while this call was running \([^)]*\)"),
             stopped: regex("(the call was stopped|execution was interrupted [^\"]*)"),
+            // A block of its own, and what the model said again of it.
+            fresh: [
+                regex(
+                    r#",\{"type":"text","text":"\[This call ran in a new sandbox with [^\]]*\]"\}"#,
+                ),
+                regex(r"(\\n| )?\[This call ran in a new sandbox with [^\]]*\]"),
+            ],
             names: BTreeMap::new(),
         }
     }
@@ -126,6 +135,8 @@ impl Masks {
         let text = self.position.replace_all(&text, "\"position\":AT");
         let text = self.lost.replace_all(&text, "while this call was running");
         let text = self.stopped.replace_all(&text, "stopped").into_owned();
+        let blank = |text: String, fresh: &Regex| fresh.replace_all(&text, "").into_owned();
+        let text = self.fresh.iter().fold(text, blank);
         let ids: Vec<_> = self
             .id
             .find_iter(&text)
