@@ -21,6 +21,8 @@ fn main() {
     for watched in [
         "init/Cargo.toml",
         "init/src",
+        "media/Cargo.toml",
+        "media/src",
         "sandbox/Cargo.toml",
         "sandbox/src",
         "../Cargo.lock",

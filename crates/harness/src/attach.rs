@@ -135,7 +135,8 @@ fn source(file: &Attached) -> Value {
 }
 
 fn gone(id: &str) -> Value {
-    let words = format!("[the file `{id}` was attached here; it is no longer stored]");
+    let words =
+        format!("[the file `{id}` was attached here; it is no longer stored or fit to show]");
     json!({ "type": "text", "text": words })
 }
 

@@ -20,7 +20,7 @@ use crate::{
     kernel::Inner,
     lease::{died, joined},
     life::Halt,
-    metric_definitions as metrics,
+    metric_definitions as metrics, shown,
 };
 
 /// How often a process that was declared dead looks who took its sessions.
@@ -331,7 +331,7 @@ impl Job {
 
     /// Records the end of a call; a second end changes nothing.
     async fn settle(&self, call: EventId, result: CallResult) -> Result<(), LeaseError> {
-        let result = self.with_loss(call, result).await?;
+        let result = self.with_loss(call, shown::fit(result)).await?;
         let outcome = result.outcome;
         let label = format!("{outcome:?}").to_lowercase();
         ::metrics::counter!(metrics::CALLS, "outcome" => label).increment(1);

@@ -32,6 +32,7 @@ mod per_session;
 mod preview;
 mod quarantine;
 mod redact;
+mod shown;
 mod signal;
 mod tools;
 mod workspace;

@@ -1,9 +1,11 @@
 //! Content blocks of messages and tool results.
 
 mod check;
+mod inline;
 
 pub(crate) use check::{message, result, system};
 
+use outlast_media::Unfit;
 use serde::{Deserialize, Serialize};
 
 /// One block of content, in the form the wire has.
@@ -48,6 +50,18 @@ impl Block {
     /// Makes a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
+    }
+
+    /// Checks that a model takes the bytes that stand in the block, if any do.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with them.
+    pub fn check(&self) -> Result<(), Unfit> {
+        match self {
+            Self::Image { source } | Self::Document { source, .. } => inline::check(source),
+            Self::Text { .. } | Self::SearchResult { .. } => Ok(()),
+        }
     }
 }
 

@@ -98,9 +98,9 @@ pub const MOUNT_PATH: usize = 1_024;
 /// File-sourced documents of one request (section 26).
 pub const FILE_DOCUMENTS: usize = 100;
 /// Bytes of an image that a message names as a file: 5 MiB as base64 (section 14.4).
-pub const IMAGE_FILE: u64 = 5 * 1024 * 1024 / 4 * 3;
+pub const IMAGE_FILE: u64 = outlast_media::IMAGE_BYTES;
 /// Bytes of a document that a message names as a file (section 14.4).
-pub const DOCUMENT_FILE: u64 = 20 * 1024 * 1024;
+pub const DOCUMENT_FILE: u64 = outlast_media::DOCUMENT_BYTES;
 
 /// Default page of agents and agent versions (section 2.8).
 pub const PAGE: u32 = 20;

@@ -163,7 +163,8 @@ async fn pictures_and_documents_come_as_blocks() {
     let hand = node.hand().await;
     sh(
         &hand,
-        "printf 'PNG' > a.PNG; printf '%%PDF' > b.pdf; ln -s a.PNG alias; \
+        "echo iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB | base64 -d > a.PNG; printf '%%PDF-1.7' > b.pdf; \
+         ln -s a.PNG alias; \
          head -c 4000000 /dev/zero > big.gif; head -c 21000000 /dev/zero > big.pdf",
     )
     .await;
@@ -177,11 +178,11 @@ async fn pictures_and_documents_come_as_blocks() {
         assert_eq!(
             result.content,
             [Block::Image {
-                source: base64("image/png", "UE5H")
+                source: base64("image/png", "iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB")
             }]
         );
     }
-    let source = base64("application/pdf", "JVBERg==");
+    let source = base64("application/pdf", "JVBERi0xLjc=");
     let document = Block::Document {
         source,
         title: None,
@@ -192,6 +193,53 @@ async fn pictures_and_documents_come_as_blocks() {
     assert!(failed(&call(&hand, "read", read("big.pdf")).await).contains("exceeds 20971520-byte"));
     let ranged = json!({"file_path": "a.PNG", "view_range": [1, 2]});
     assert!(failed(&call(&hand, "read", ranged).await).contains("view_range is not supported"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_picture_or_document_is_what_its_name_says() {
+    let node = Node::new().await;
+    let hand = node.hand().await;
+    sh(
+        &hand,
+        "for kind in png jpg jpeg gif webp pdf; do : > empty.$kind; echo words > text.$kind; done; \
+         echo iVBORw0KGgoAAAANSUhEUgAAIygAACMo | base64 -d > huge.png; cp huge.png other.jpg",
+    )
+    .await;
+    let read = async |path: &str| {
+        let result = call(&hand, "read", json!({"file_path": path})).await;
+        failed(&result)
+    };
+    for (kind, name, allowed) in [
+        (
+            "png",
+            "PNG image",
+            "an image must be JPEG, PNG, GIF or WebP",
+        ),
+        ("jpg", "JPEG image", "an image must be"),
+        ("jpeg", "JPEG image", "an image must be"),
+        ("gif", "GIF image", "an image must be"),
+        ("webp", "WebP image", "an image must be"),
+        (
+            "pdf",
+            "PDF document",
+            "a PDF document must begin with `%PDF-`",
+        ),
+    ] {
+        let said = read(&format!("empty.{kind}")).await;
+        let expected = format!("read: empty.{kind} is empty; {allowed}");
+        assert!(said.starts_with(&expected), "{said}");
+        let said = read(&format!("text.{kind}")).await;
+        let expected = format!("read: text.{kind} is no {name}; {allowed}");
+        assert!(said.starts_with(&expected), "{said}");
+    }
+    let said = read("huge.png").await;
+    assert!(
+        said.contains("huge.png has 9000 by 9000 pixels; "),
+        "{said}"
+    );
+    assert!(said.contains("of 1 to 8000 pixels on each side"), "{said}");
+    let said = read("other.jpg").await;
+    assert!(said.contains("is no JPEG image, but a PNG image"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

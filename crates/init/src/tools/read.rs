@@ -7,6 +7,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use outlast_media::{DOCUMENT_BYTES, Format, IMAGE_BYTES, check};
 
 use super::paths::{Place, Roots, Want, resolve};
 use crate::{
@@ -17,12 +18,6 @@ use crate::{
 /// The most bytes of text in one call.
 pub(super) const TEXT_BYTES: u64 = 256 * 1024;
 
-/// The most bytes of a picture in base64, as the Messages API accepts it.
-const IMAGE_BASE64_BYTES: u64 = 5 * 1024 * 1024;
-
-/// The most bytes of a document before base64.
-const PDF_BYTES: u64 = 20 * 1024 * 1024;
-
 /// Runs the tool.
 pub(super) fn run(input: &str, roots: &Roots) -> Result<Part, String> {
     let mut fields = Fields::parse("read", input)?;
@@ -30,25 +25,25 @@ pub(super) fn run(input: &str, roots: &Roots) -> Result<Part, String> {
     let range = fields.pair("view_range")?;
     let place = resolve("read", &given, Want::Read, roots)?;
     let (file, size) = place.open_regular()?;
-    match (media_type(&place.real()), range) {
+    match (format(&place.real()), range) {
         (Some(_), Some(_)) => {
             Err("read: view_range is not supported for image and PDF files".to_owned())
         }
-        (Some(media_type), None) => block(file, size, media_type, &given, &place),
+        (Some(format), None) => block(file, size, format, &given, &place),
         (None, Some(range)) => lines(file, range, &given, &place),
         (None, None) => whole(file, size, &given, &place),
     }
 }
 
-/// Returns the type of a file that is not read as text.
-fn media_type(path: &Path) -> Option<&'static str> {
+/// Returns the format that a file which is not read as text should have.
+fn format(path: &Path) -> Option<Format> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     Some(match extension.as_str() {
-        "png" => "image/png",
-        "jpg" | "jpeg" => "image/jpeg",
-        "gif" => "image/gif",
-        "webp" => "image/webp",
-        "pdf" => "application/pdf",
+        "png" => Format::Png,
+        "jpg" | "jpeg" => Format::Jpeg,
+        "gif" => Format::Gif,
+        "webp" => Format::Webp,
+        "pdf" => Format::Pdf,
         _ => return None,
     })
 }
@@ -66,28 +61,28 @@ fn take(file: File, limit: u64, place: &Place<'_>) -> Result<Option<Vec<u8>>, St
 fn block(
     file: File,
     size: u64,
-    media_type: &str,
+    format: Format,
     given: &str,
     place: &Place<'_>,
 ) -> Result<Part, String> {
-    let pdf = media_type == "application/pdf";
-    let limit = if pdf {
-        PDF_BYTES
+    let limit = if format.is_image() {
+        IMAGE_BYTES
     } else {
-        IMAGE_BASE64_BYTES / 4 * 3
+        DOCUMENT_BYTES
     };
     let too_large = || {
         format!("read: {given} is {size} bytes, exceeds {limit}-byte limit for image and PDF files")
     };
     let bytes = take(file, limit, place)?.ok_or_else(too_large)?;
+    check(format, &bytes).map_err(|unfit| format!("read: {given} {unfit}"))?;
     let data = Data {
-        media_type: media_type.to_owned(),
+        media_type: format.media_type().to_owned(),
         data: STANDARD.encode(bytes),
     };
-    Ok(if pdf {
-        Part::Document(data)
-    } else {
+    Ok(if format.is_image() {
         Part::Image(data)
+    } else {
+        Part::Document(data)
     })
 }
 

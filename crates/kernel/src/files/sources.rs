@@ -1,5 +1,8 @@
 //! Files that messages name: fit to be shown to a model, and read when one is asked.
 
+use std::collections::BTreeSet;
+
+use outlast_media::Format;
 use outlast_protocol::{
     ErrorCode, Problem,
     content::{Block, Source},
@@ -11,10 +14,7 @@ use outlast_store::{ReadError, StoredFile};
 use tokio::io::AsyncReadExt as _;
 
 use super::key;
-use crate::{Kernel, Lease, LeaseError, kernel::Inner};
-
-/// Types of images that models take.
-const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+use crate::{Kernel, Lease, LeaseError, error, kernel::Inner};
 
 /// The bytes of a file that a message names.
 #[derive(Debug)]
@@ -33,9 +33,12 @@ impl Kernel {
         list: &str,
         events: &[ClientEvent],
     ) -> Result<(), Problem> {
+        // One file may be named in a thousand blocks.
+        let mut fit = BTreeSet::new();
         for (number, event) in events.iter().enumerate() {
             for (index, block) in event.blocks().iter().enumerate() {
-                if let Some(id) = named(block) {
+                let image = matches!(block, Block::Image { .. });
+                if let Some(id) = named(block).filter(|id| fit.insert((image, *id))) {
                     let field = format!("{list}.{number}.content.{index}.source.file_id");
                     self.check_source(&field, block, id).await?;
                 }
@@ -50,13 +53,24 @@ impl Kernel {
         let parsed = FileId::parse(id);
         let parsed = parsed.ok_or_else(|| Problem::not_found(format_args!("file `{id}`")));
         let file = self.file(parsed.map_err(placed)?).await.map_err(placed)?;
-        fits(block, &file).map_err(|words| {
-            Problem::new(
-                ErrorCode::InvalidRequest,
-                format!("{field}: file `{id}` {words}"),
-            )
-        })
+        let refused = |words: String| {
+            let words = format!("{field}: file `{id}` {words}");
+            Problem::new(ErrorCode::InvalidRequest, words)
+        };
+        fits(block, &file).map_err(refused)?;
+        let Some((format, blob)) = format(&file).zip(file.blob) else {
+            return Ok(());
+        };
+        let begin = self.0.bytes(blob, file.bytes.min(format.telling())).await;
+        let begin = begin.map_err(|fault| placed(error::read(&fault)))?;
+        let checked = outlast_media::check(format, &begin);
+        checked.map_err(|unfit| refused(unfit.to_string()))
     }
+}
+
+/// Returns the format that a file's bytes must have; text may be any.
+fn format(file: &StoredFile) -> Option<Format> {
+    Format::of_type(mime::essence(&file.mime_type))
 }
 
 fn named(block: &Block) -> Option<&str> {
@@ -80,7 +94,7 @@ fn fits(block: &Block, file: &StoredFile) -> Result<(), String> {
     let kind = mime::essence(&file.mime_type);
     let (good, most, allowed) = match block {
         Block::Image { .. } => (
-            IMAGES.contains(&kind),
+            Format::of_type(kind).is_some_and(Format::is_image),
             limits::IMAGE_FILE,
             "an image must be JPEG, PNG, GIF or WebP",
         ),
@@ -125,7 +139,7 @@ impl Lease {
             Err(ReadError::NotFound(_)) => return Ok(None),
             Err(fault) => return Err(fault.into()),
         };
-        // An output that was named may have grown since.
+        // An output that was named may have been written anew since.
         let usable = file.bytes > 0 && file.bytes <= limits::DOCUMENT_FILE;
         let Some(blob) = file
             .blob
@@ -142,7 +156,8 @@ impl Lease {
                 return Err(LeaseError::Unavailable(words));
             }
         };
-        Ok(Some(Attached {
+        let fit = |format| outlast_media::check(format, &bytes).is_ok();
+        Ok(format(&file).is_none_or(fit).then(|| Attached {
             mime_type: mime::essence(&file.mime_type).to_owned(),
             bytes,
         }))
@@ -150,7 +165,7 @@ impl Lease {
 }
 
 impl Inner {
-    /// Reads a file of about `size` bytes as a whole.
+    /// Reads the first `size` bytes of a file, or all there are.
     async fn bytes(&self, blob: FileId, size: u64) -> Result<Vec<u8>, ReadError> {
         let opened = self.blobs.open(&key(blob), 0).await;
         let content = opened.map_err(|fault| match fault {
@@ -158,7 +173,7 @@ impl Inner {
             outlast_blobs::Error::Unavailable { .. } => ReadError::Unavailable(fault.to_string()),
         })?;
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-        let mut content = content.take(limits::DOCUMENT_FILE);
+        let mut content = content.take(size);
         let read = content.read_to_end(&mut bytes).await;
         read.map_err(|fault| ReadError::Unavailable(fault.to_string()))?;
         Ok(bytes)

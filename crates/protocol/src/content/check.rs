@@ -5,7 +5,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-use super::{Block, Citations, Source, TextBlock};
+use super::{Block, Citations, Source, TextBlock, inline};
 use crate::id::FileId;
 use crate::read::{At, Object};
 use crate::words::words;
@@ -164,10 +164,14 @@ fn source(
     let mut object = at.object()?;
     let place = object.field("type").required()?;
     let source = match place.word(places)? {
-        Place::Base64 => Source::Base64 {
-            media_type: media_type(&mut object, media_types)?,
-            data: base64(&object.field("data").required()?)?,
-        },
+        Place::Base64 => {
+            let media_type = media_type(&mut object, media_types)?;
+            let at = object.field("data").required()?;
+            let data = base64(&at)?;
+            let source = Source::Base64 { media_type, data };
+            inline::check(&source).map_err(|unfit| at.refuse(unfit))?;
+            source
+        }
         Place::Text => Source::Text {
             media_type: media_type(&mut object, &[("text/plain", "text/plain")])?,
             data: text(&object.field("data").required()?, Blank::Refused)?,

@@ -188,12 +188,18 @@ async fn a_session_downloads_whole_and_safely() {
     assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "one\n");
 }
 
+/// Begins a square picture.
+fn png(side: u32) -> Vec<u8> {
+    let side = side.to_be_bytes();
+    [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice(), &side, &side].concat()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_shown_the_files_that_a_message_names() {
     let server = TestServer::start().await;
     let (client, here) = (server.client(), tempfile::tempdir().unwrap());
     let session = client.session(TestServer::UPSTREAM).await;
-    let image = upload(client, here.path(), "a.png", b"\x89PNG\r\n\x1a\nrest").await;
+    let image = upload(client, here.path(), "a.png", &png(1)).await;
     let paper = upload(client, here.path(), "a.pdf", b"%PDF-1.7\n").await;
     let table = upload(client, here.path(), "a.csv", b"1,2\n").await;
     let named = |kind: &str, file: &Value| json!({"type": kind, "source": {"type": "file", "file_id": id(file)}});
@@ -215,7 +221,10 @@ async fn a_model_is_shown_the_files_that_a_message_names() {
     assert_eq!(said(of(&events, "agent.message")[0]), "seen");
     let shown = |turn: usize| server.sent(turn)["messages"][0]["content"].clone();
     let first = shown(0);
-    assert_eq!(first[0]["source"]["data"], "iVBORw0KGgpyZXN0");
+    assert_eq!(
+        first[0]["source"]["data"],
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB"
+    );
     assert_eq!(first[0]["source"]["media_type"], "image/png");
     assert_eq!(first[1]["source"]["media_type"], "application/pdf");
     assert_eq!(
@@ -239,11 +248,25 @@ async fn a_model_is_shown_the_files_that_a_message_names() {
         told.contains(id(&image)) && told.contains("no longer stored"),
         "{told}"
     );
+    let [empty, fake, huge, no_pdf] = [
+        upload(client, here.path(), "empty.png", b"").await,
+        upload(client, here.path(), "fake.png", b"hi\n").await,
+        upload(client, here.path(), "huge.png", &png(9_000)).await,
+        upload(client, here.path(), "no.pdf", &png(1)).await,
+    ];
     let path = format!("/v1/sessions/{session}/events");
     for (kind, file, word) in [
         ("image", &paper, "an image must be"),
         ("document", &image, "not found"),
         ("image", &image, "not found"),
+        ("image", &empty, "is empty"),
+        ("image", &fake, "is no PNG image; an image must be"),
+        ("image", &huge, "has 9000 by 9000 pixels; an image must be"),
+        (
+            "document",
+            &no_pdf,
+            "is no PDF document, but a PNG image; a PDF",
+        ),
     ] {
         let body = json!({"events": [{"type": "user.message", "content": [named(kind, file)]}]});
         let refused = client.post(&path, &body).await.unwrap_err().to_string();

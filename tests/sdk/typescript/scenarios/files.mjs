@@ -108,7 +108,7 @@ export default {
   },
 
   async 'files.message'(w) {
-    const image = await upload(w, 'a.png', Buffer.from('89504e470d0a1a0a00', 'hex'), 'image/png');
+    const image = await upload(w, 'a.gif', Buffer.from('474946383961010001000000003b', 'hex'), 'image/gif');
     const paper = await upload(w, 'a.pdf', '%PDF-1.7\n', 'application/pdf');
     const block = (type, id) => ({ type, source: { type: 'file', file_id: id } });
     const words = { type: 'text', text: script([{ text: 'Seen.' }]) };

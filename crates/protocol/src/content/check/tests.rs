@@ -4,6 +4,10 @@ use serde_json::{Value, json};
 
 use super::*;
 
+/// A picture of one pixel.
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNg\
+     AAAAAgABSK+kcQAAAABJRU5ErkJggg==";
+
 /// Nests blocks as the only field of an event.
 fn at(value: &Value) -> At<'_> {
     let mut object = At::root(value).object().unwrap();
@@ -25,9 +29,9 @@ fn refused(
 fn good_blocks_round_trip() {
     let messages = json!({"content": [
         {"type": "text", "text": "hi"},
-        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAEC"}},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
         {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
-        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "QQ=="}},
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}},
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "words"},
          "title": "t", "context": "c"},
     ]});
@@ -181,6 +185,58 @@ fn bad_blocks_of_results_are_refused() {
         code,
         "content.0.content.0.type: must be `text`, not `image`",
     );
+}
+
+#[test]
+fn inline_bytes_are_what_their_type_says() {
+    let long = "A".repeat(6_000_000);
+    let gif = format!("R0lGODlhAQABAAAAAAAA{}", "AAAA".repeat(1_400_000));
+    for (kind, media_type, data, words) in [
+        (
+            "image",
+            "image/png",
+            "aGkK",
+            "is no PNG image; an image must be JPEG",
+        ),
+        ("image", "image/png", &long, "is no PNG image; "),
+        (
+            "image",
+            "image/gif",
+            PIXEL,
+            "is no GIF image, but a PNG image; ",
+        ),
+        ("image", "image/gif", &gif, "has more than 3932160 bytes; "),
+        (
+            "image",
+            "image/png",
+            "iVBORw0KGgoAAAANSUhEUgAAIygAACMo",
+            "has 9000 by 9000 pixels; ",
+        ),
+        (
+            "document",
+            "application/pdf",
+            PIXEL,
+            "is no PDF document, but a PNG image; ",
+        ),
+        (
+            "document",
+            "application/pdf",
+            "JVBERg==",
+            "is no PDF document; ",
+        ),
+    ] {
+        let source = json!({"type": "base64", "media_type": media_type, "data": data});
+        let content = json!({"content": [{"type": kind, "source": source}]});
+        for read in [message, result] {
+            let told = read(&at(&content)).unwrap_err().message;
+            let expected = format!("content.0.source.data: {words}");
+            assert!(told.starts_with(&expected), "{told}");
+        }
+    }
+    let pdf = format!("JVBERi0x{}", "AAAA".repeat(9_000));
+    let content = json!({"content": [{"type": "document", "source":
+        {"type": "base64", "media_type": "application/pdf", "data": pdf}}]});
+    assert!(message(&at(&content)).is_ok());
 }
 
 #[test]

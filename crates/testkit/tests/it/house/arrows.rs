@@ -6,13 +6,14 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// What each room may use beside what those rooms may use themselves.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("protocol", &[]),
+    ("media", &[]),
+    ("protocol", &["media"]),
     ("session", &["protocol"]),
     ("blobs", &["protocol"]),
     ("store", &["session", "blobs"]),
     ("model", &["protocol"]),
     ("sandbox", &[]),
-    ("init", &[]),
+    ("init", &["media"]),
     ("hands", &["protocol", "blobs", "sandbox", "init"]),
     ("kernel", &["store", "hands"]),
     ("harness", &["kernel", "model", "sandbox"]),

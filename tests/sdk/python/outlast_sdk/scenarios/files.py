@@ -133,7 +133,7 @@ async def whole(w: World) -> None:
 
 @scenario("files.message")
 async def message(w: World) -> None:
-    image = await upload(w, "a.png", b"\x89PNG\r\n\x1a\nrest", "image/png")
+    image = await upload(w, "a.gif", b"GIF89a\x01\x00\x01\x00\x00\x00\x00;", "image/gif")
     paper = await upload(w, "a.pdf", b"%PDF-1.7\n", "application/pdf")
     sources = [("image", image.id), ("document", paper.id)]
     blocks = [{"type": kind, "source": {"type": "file", "file_id": id}} for kind, id in sources]
