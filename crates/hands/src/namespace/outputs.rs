@@ -35,8 +35,9 @@ use crate::files::{Published, Reader, escaped, is_below, unescaped};
 /// Where outputs stand in a layer.
 const FOLDER: &str = "mnt/session/outputs";
 
-/// Files that are listed.
-const FILES: usize = 1_000;
+/// Files that are listed: more than are published of a session, because some that were published or
+/// are too large may come first.
+const FILES: usize = 4_000;
 
 /// Names that are looked at.
 const NAMES: usize = 20_000;
@@ -114,35 +115,59 @@ struct Walk {
     owner: u32,
     found: Vec<Published>,
     seen: usize,
-    passed: usize,
+    passed: Passed,
+}
+
+/// What is not listed.
+#[derive(Debug, Default, Eq, PartialEq)]
+struct Passed {
+    /// Names that were looked at.
+    names: usize,
+    /// Whether there are names that were not.
+    unseen: bool,
 }
 
 /// Lists the files, by path.
 pub(super) fn list(layer: &Path) -> io::Result<Vec<Published>> {
+    let (found, passed) = look(layer)?;
+    if passed != Passed::default() {
+        let unseen = if passed.unseen {
+            ", and all behind those"
+        } else {
+            ""
+        };
+        tracing::warn!(
+            "of the names of outputs in `{}` {} are listed, {} are passed over{unseen}",
+            layer.display(),
+            found.len(),
+            passed.names
+        );
+    }
+    Ok(found)
+}
+
+/// Finds the files, by path, and what is passed over.
+fn look(layer: &Path) -> io::Result<(Vec<Published>, Passed)> {
     let folder = open_at(&root(layer)?, FOLDER, OFlags::DIRECTORY);
     let Some(folder) = absent_is_none(folder)? else {
-        return Ok(Vec::new());
+        return Ok(<_>::default());
     };
     let mut walk = Walk {
         owner: rustix::fs::fstat(&folder)?.st_uid,
         found: Vec::new(),
         seen: 0,
-        passed: 0,
+        passed: Passed::default(),
     };
     walk.folder(&folder, "", 0)?;
     let Walk {
-        mut found, passed, ..
+        mut found,
+        mut passed,
+        ..
     } = walk;
     found.sort_by(|a, b| a.path.cmp(&b.path));
-    if passed > 0 || found.len() > FILES {
-        tracing::warn!(
-            "of the outputs in `{}` {passed} names are passed over and {} are listed",
-            layer.display(),
-            found.len().min(FILES)
-        );
-    }
+    passed.names += found.len().saturating_sub(FILES);
     found.truncate(FILES);
-    Ok(found)
+    Ok((found, passed))
 }
 
 /// Opens one of them; whatever else is there is not found.
@@ -214,11 +239,11 @@ impl Walk {
             }
             self.seen += 1;
             if self.seen > NAMES {
-                self.passed += 1;
+                self.passed.unseen = true;
                 return Ok(());
             }
             if self.entry(folder, name, prefix, depth).is_none() {
-                self.passed += 1;
+                self.passed.names += 1;
             }
         }
         Ok(())
@@ -396,8 +421,20 @@ mod tests {
         for number in 0..FILES + 5 {
             fs::write(outputs.join(format!("{number:05}")), "").unwrap();
         }
-        let found = paths(root.path());
+        let (found, passed) = look(root.path()).unwrap();
         assert_eq!(found.len(), FILES);
-        assert_eq!(found[0], "00000");
+        assert_eq!(found[0].path, "00000");
+        // The folder that is too deep, and the files that are too many.
+        let all_seen = Passed {
+            names: 1 + 5,
+            unseen: false,
+        };
+        assert_eq!(passed, all_seen);
+        for number in FILES + 5..NAMES {
+            fs::write(outputs.join(format!("{number:05}")), "").unwrap();
+        }
+        let (found, passed) = look(root.path()).unwrap();
+        assert_eq!(found.len(), FILES);
+        assert!(passed.unseen);
     }
 }

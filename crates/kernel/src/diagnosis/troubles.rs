@@ -57,6 +57,9 @@ impl Inner {
         if let Some(at) = self.store_failed_at() {
             all.push(of(Part::Log, "unavailable", at, None));
         }
+        if let Some(at) = self.publisher.left_out_since(state.id) {
+            all.push(of(Part::Hand, "outputs_left_out", at, None));
+        }
         all.extend(unanswered(state, newest));
         all.sort_by_key(|trouble| (std::cmp::Reverse(trouble.at), trouble.part));
         if let Some(silent) = silent {

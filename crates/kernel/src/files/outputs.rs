@@ -3,8 +3,9 @@
 //! Nothing here fails a turn. What cannot be read or stored now is tried again at the next call, at
 //! idle, and whenever somebody lists the files of the session.
 
+mod left;
+
 use std::{
-    collections::HashMap,
     io,
     sync::{
         Arc,
@@ -15,6 +16,7 @@ use std::{
 
 use outlast_hands::files::Published;
 use outlast_protocol::{
+    Micros,
     id::{FileId, IncarnationId, SessionId},
     mime,
 };
@@ -24,13 +26,24 @@ use tokio::{io::AsyncReadExt as _, sync::Mutex as Turn, time::timeout};
 
 use super::{Loose, key};
 use crate::{kernel::Inner, per_session::PerSession};
+use left::{Left, Told};
 
 /// How long a list of files waits for what is being published.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Who publishes what at the moment.
+/// Who publishes what at the moment, and what was left out.
 #[derive(Debug, Default)]
-pub(crate) struct Publisher(PerSession<Entry>);
+pub(crate) struct Publisher {
+    sessions: PerSession<Entry>,
+    left: Told,
+}
+
+impl Publisher {
+    /// Returns since when outputs of a session are left out, if some are.
+    pub(crate) fn left_out_since(&self, session: SessionId) -> Option<Micros> {
+        self.left.since(session)
+    }
+}
 
 /// One session's turn to publish.
 #[derive(Debug, Default)]
@@ -43,7 +56,7 @@ struct Entry {
 impl Inner {
     /// Publishes what a hand has left, by and by.
     pub(crate) fn publish_soon(self: &Arc<Self>, session: SessionId, hand: IncarnationId) {
-        let entry = self.publisher.0.get(session);
+        let entry = self.publisher.sessions.get(session);
         if entry.waiting.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -69,7 +82,7 @@ impl Inner {
         let (inner, session) = (self.clone(), state.id);
         // It goes on if nobody waits any more.
         let publishing = self.tasks.spawn(async move {
-            let entry = inner.publisher.0.get(session);
+            let entry = inner.publisher.sessions.get(session);
             let _one = entry.turn.lock().await;
             inner.publish(session, hand.incarnation).await;
         });
@@ -92,7 +105,10 @@ impl Inner {
             }
         };
         if listed.is_empty() {
-            return;
+            return self
+                .publisher
+                .left
+                .tell(session, Left::default(), self.clock.now());
         }
         let known = match self.store.outputs(session).await {
             Ok(known) => known,
@@ -101,23 +117,15 @@ impl Inner {
                 return;
             }
         };
-        let known: HashMap<_, _> = known
-            .into_iter()
-            .filter_map(|file| file.output)
-            .map(|output| (output.path, output.version))
-            .collect();
-        for output in listed {
-            if known.get(&output.path) == Some(&output.version) {
-                continue;
-            }
-            let path = output.path.clone();
-            if let Err(fault) = self.publish_one(session, hand, output).await {
-                tracing::warn!(
-                    session.id = %session,
-                    "output `{}` cannot be published: {fault}", path.escape_debug()
-                );
+        let (wanted, mut left) = left::choose(listed, &known, self.options.file_bytes);
+        for output in wanted {
+            match self.publish_one(session, hand, output).await {
+                Ok(()) => {}
+                Err(fault) if fault.kind() == io::ErrorKind::FileTooLarge => left.large += 1,
+                Err(fault) => left.failed(&fault),
             }
         }
+        self.publisher.left.tell(session, left, self.clock.now());
     }
 
     async fn publish_one(
@@ -127,12 +135,10 @@ impl Inner {
         output: Published,
     ) -> io::Result<()> {
         let most = self.options.file_bytes;
-        let too_large = || io::Error::other(format!("it has more than {most} bytes"));
-        if output.bytes > most {
-            return Err(too_large());
-        }
         let opening = self.hands.provisioner().output(hand, &output.path);
-        let content = self.hands.heard_io(opening).await?;
+        let content = self.hands.heard_io(opening).await;
+        // Words of a hand may name the output.
+        let content = content.map_err(|fault| io::Error::from(fault.kind()))?;
         let blob = FileId::mint(self.clock.now(), &*self.entropy);
         let begun = Loose::begin(self, blob.into()).await;
         let loose = begun.map_err(io::Error::other)?;
@@ -142,7 +148,7 @@ impl Inner {
         let filled = loose.fill(&key(blob), content, closing).await;
         let (loose, bytes) = filled.map_err(io::Error::other)?;
         if bytes > most {
-            return Err(too_large());
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
         let now = self.clock.now();
         let file = StoredFile {

@@ -279,6 +279,41 @@ async fn a_model_is_shown_the_files_that_a_message_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_removes_its_outputs_has_no_more_of_them() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let session = client.session("scripted").await;
+    let count = async || {
+        let query = [("scope_id", session.as_str()), ("limit", "1000")];
+        client.list("/v1/files", &query, 5_000).await.unwrap().len()
+    };
+    let make = async |name: char, turn: usize| {
+        let make = format!(
+            "cd /mnt/session/outputs && rm -f * && for n in $(seq 600); do echo $n > {name}$n; done"
+        );
+        let steps = json!([bash(&make), {"text": "ok"}]);
+        server.play(&session, &[script(steps)], turn).await;
+    };
+    make('a', 1).await;
+    until("the first", async || (count().await == 600).then_some(())).await;
+    let path = format!("/outlast/v1/sessions/{session}/diagnosis");
+    let troubles = async || client.get(&path, &[]).await.unwrap()["troubles"].clone();
+    assert_eq!(troubles().await, json!([]));
+    make('b', 2).await;
+    until("the rest", async || {
+        let told = troubles().await[0]["kind"] == "outputs_left_out";
+        told.then_some(())
+    })
+    .await;
+    assert_eq!(count().await, 1_000);
+    // A client makes room.
+    let files = client.list("/v1/files", &[("scope_id", &session)], 1).await;
+    let gone = format!("/v1/files/{}", id(&files.unwrap()[0]));
+    client.delete(&gone).await.unwrap();
+    assert_eq!(count().await, 1_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_download_goes_on_when_its_file_is_deleted() {
     let server = TestServer::start().await;
     let client = server.client();
