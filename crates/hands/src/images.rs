@@ -99,7 +99,10 @@ impl ImportError {
         };
         move |error| {
             if of_archive(&error) {
-                return Self::Archive(format!("{what}: {error}"));
+                // Of a broken header the library shows the bytes.
+                let odd = |sign: char| sign.is_control() || sign == char::REPLACEMENT_CHARACTER;
+                let words = error.to_string().replace(odd, "?");
+                return Self::Archive(format!("{what}: {words}"));
             }
             Self::File { what, error }
         }

@@ -11,7 +11,10 @@ use std::{
     collections::BTreeSet,
     fmt, io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -159,6 +162,8 @@ impl Loose {
 struct Hashed {
     content: Reader,
     hasher: Arc<Mutex<blake3::Hasher>>,
+    /// Whether the content itself failed.
+    broke: Arc<AtomicBool>,
 }
 
 impl AsyncRead for Hashed {
@@ -169,6 +174,9 @@ impl AsyncRead for Hashed {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = self.content.as_mut().poll_read(cx, buffer);
+        if matches!(polled, Poll::Ready(Err(_))) {
+            self.broke.store(true, Ordering::Relaxed);
+        }
         let new = buffer.filled().get(before..).unwrap_or_default();
         let mut hasher = self.hasher.lock().unwrap_or_else(PoisonError::into_inner);
         hasher.update(new);
@@ -207,15 +215,24 @@ impl Kernel {
         let begun = Loose::begin(&self.0, blob.into()).await;
         let loose = begun.map_err(|fault| error::write(&fault))?;
         let hasher: Arc<Mutex<blake3::Hasher>> = Arc::default();
+        let broke: Arc<AtomicBool> = Arc::default();
         let content = Hashed {
             content,
             hasher: hasher.clone(),
+            broke: broke.clone(),
         };
         let key = key(blob);
         let filled = loose
             .fill(&key, Box::pin(content), std::future::pending())
             .await;
-        let (loose, bytes) = filled.map_err(|fault| unavailable(&fault))?;
+        let (loose, bytes) = filled.map_err(|fault| {
+            // Whoever sends knows why; nothing of ours has failed.
+            if broke.load(Ordering::Relaxed) {
+                tracing::debug!(%fault, "an upload ended early: {fault}");
+                return Problem::invalid("the content ended early; nothing was accepted");
+            }
+            unavailable(&fault)
+        })?;
         let hasher = hasher.lock().unwrap_or_else(PoisonError::into_inner);
         let digest = hasher.finalize().into();
         Ok(Received {

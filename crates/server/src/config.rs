@@ -4,6 +4,7 @@
 //! described in `outlast.default.toml`, and a test holds that file against the structs here.
 
 mod blobs;
+mod choice;
 mod database;
 mod environment;
 mod files;

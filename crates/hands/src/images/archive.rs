@@ -309,8 +309,8 @@ fn names(file: &mut File) -> io::Result<HashMap<String, (u64, u64)>> {
     let mut names = HashMap::new();
     file.rewind()?;
     let mut archive = tar::Archive::new(&*file);
-    for entry in archive.entries_with_seek()? {
-        let entry = entry?;
+    for (number, entry) in archive.entries_with_seek()?.enumerate() {
+        let entry = entry.map_err(|error| unread(number, error))?;
         if !entry.header().entry_type().is_file() {
             continue;
         }
@@ -365,6 +365,19 @@ fn decoded<'a>(mut packed: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Kind::Gzip => Box::new(flate2::read::MultiGzDecoder::new(whole)),
         Kind::Zstd => Box::new(zstd::Decoder::new(whole)?),
     })
+}
+
+/// Says why an entry cannot be read, the first of an archive being number 0: what begins with none
+/// is none. The library's words would show what stands there instead.
+pub(super) fn unread(number: usize, error: io::Error) -> io::Error {
+    let of_content = matches!(
+        error.kind(),
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::Other
+    );
+    if number == 0 && of_content {
+        return bad("it is no tar archive; gzip and zstd are unpacked");
+    }
+    error
 }
 
 /// Says what is wrong with an archive.

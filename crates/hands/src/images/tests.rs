@@ -325,4 +325,17 @@ fn hostile_archives_reach_nothing() {
     for bytes in [&b""[..], b"no archive at all", &gzip(b""), &[0; 10_240]] {
         drop(world.import(bytes).unwrap_err());
     }
+    let text = b"words \x1b[31m\n".repeat(100);
+    let xz = [b"\xfd7zXZ\0".as_slice(), &[0xab; 1_000]].concat();
+    for bytes in [&text, &xz, &gzip(&text), &gzip(&xz)] {
+        let words = world.refused(bytes);
+        assert!(
+            words.contains("it is no tar archive; gzip and zstd are unpacked"),
+            "{words}"
+        );
+        assert!(
+            !words.contains(char::is_control) && words.is_ascii(),
+            "{words:?}"
+        );
+    }
 }

@@ -21,7 +21,7 @@ use rustix::{
 };
 use tar::{Archive, Entry, EntryType};
 
-use super::archive::bad;
+use super::archive::{bad, unread};
 
 /// Bytes that an image may unpack to.
 const MOST_BYTES: u64 = 64 << 30;
@@ -73,8 +73,8 @@ impl Tree {
     /// Takes away what a layer says.
     pub(super) fn take_away(&self, layer: &mut dyn Read) -> io::Result<()> {
         let mut archive = Archive::new(layer.take(MOST_BYTES));
-        for entry in archive.entries()? {
-            let entry = entry?;
+        for (number, entry) in archive.entries()?.enumerate() {
+            let entry = entry.map_err(|error| unread(number, error))?;
             let path = entry.path()?;
             let Some((folder, name)) = split(&path).map_err(|error| of(&path, &error))? else {
                 continue;

@@ -4,9 +4,10 @@ use std::{path::Path, time::Duration};
 
 use outlast_protocol::mime;
 use reqwest::{Method, header::CONTENT_TYPE};
+use rustix::fs::OFlags;
 use serde_json::Value;
 use tokio::{
-    fs::File,
+    fs::OpenOptions,
     io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     time::timeout,
 };
@@ -31,7 +32,14 @@ impl Client {
             what: path.display().to_string(),
             reason: error.to_string(),
         };
-        let file = File::open(path).await.map_err(unreadable)?;
+        // A pipe must not keep us waiting for its other end.
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(path)
+            .await;
+        let file = opened.map_err(unreadable)?;
         let about = file.metadata().await.map_err(unreadable)?;
         if !about.is_file() {
             return Err(unreadable(std::io::Error::other("is no regular file")));

@@ -35,6 +35,7 @@ pub struct Hands {
     /// How many files, folders and links it may have.
     pub inodes: u64,
     /// What the host must be able to isolate.
+    #[serde(deserialize_with = "super::choice::words")]
     pub require: Vec<Requirement>,
     /// How old one may become before it is let go between two calls.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,7 @@ use super::Impossible;
 #[serde(default)]
 pub struct Log {
     /// How lines look.
+    #[serde(deserialize_with = "super::choice::word")]
     pub format: Format,
     /// What is let through: a level, or directives such as `info,outlast_kernel=debug`.
     pub level: String,

@@ -205,10 +205,26 @@ fn values_of_the_wrong_type_name_key_and_place() {
         error.contains("hands.pids") && error.contains("OUTLAST__HANDS__PIDS"),
         "{error}"
     );
-    let error = load_with(Some("[log]\nformat = 'xml'\n"), [])
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("format") && error.contains("xml"), "{error}");
+    for (file, key, wrong, allowed) in [
+        ("[log]\nformat = 'xml'\n", "log.format", "`xml`", "`json`"),
+        (
+            "[upstream]\nauth = 'none'\n",
+            "upstream.auth",
+            "`none`",
+            "`x-api-key`",
+        ),
+        (
+            "[hands]\nrequire = ['disk', 'cgroupz']\n",
+            "hands.require",
+            "`cgroupz`",
+            "`own_ids`",
+        ),
+    ] {
+        let error = load_with(Some(file), []).unwrap_err().to_string();
+        for part in [key, wrong, allowed] {
+            assert!(error.contains(part), "{part} is not in {error}");
+        }
+    }
     let error = load_with(Some("[server]\nlisten = 'here'\n"), [])
         .unwrap_err()
         .to_string();

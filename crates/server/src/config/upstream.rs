@@ -25,6 +25,7 @@ pub struct Upstream {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// How the key is sent.
+    #[serde(deserialize_with = "super::choice::word")]
     pub auth: Auth,
     /// The `anthropic-version`.
     pub version: String,

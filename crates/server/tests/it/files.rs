@@ -1,12 +1,13 @@
 //! Files through a whole server: uploaded, mounted, left by an agent, downloaded, shown to a model.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command, time::Duration};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use outlast_hands::files::escaped;
 use outlast_server::client::Client;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::support::{Does as _, TestServer, bash, of, said, script, until};
 
@@ -311,6 +312,21 @@ async fn an_agent_that_removes_its_outputs_has_no_more_of_them() {
     let gone = format!("/v1/files/{}", id(&files.unwrap()[0]));
     client.delete(&gone).await.unwrap();
     assert_eq!(count().await, 1_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_regular_file_is_not_uploaded() {
+    let server = TestServer::start().await;
+    let here = tempfile::tempdir().unwrap();
+    let pipe = here.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    for path in [pipe.as_path(), here.path()] {
+        let upload = server.client().upload(path, None);
+        let refused = timeout(Duration::from_secs(10), upload).await.unwrap();
+        let words = refused.unwrap_err().to_string();
+        assert!(words.contains("is no regular file"), "{words}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

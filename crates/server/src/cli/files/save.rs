@@ -50,6 +50,18 @@ fn obstacle(dir: &Path, inside: &Path) -> Option<String> {
     })
 }
 
+/// Refuses a folder that is something else, once and not for each file; it need not be there.
+fn is_folder(dir: &Path) -> Result<(), Failure> {
+    let words = match dir.metadata() {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => "is there and is no folder".to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => error.to_string(),
+    };
+    let failure = Failure::say(Exit::Failed, format!("`{}` {words}", dir.display()));
+    Err(failure.hint("--output names the folder that all files go into"))
+}
+
 /// Downloads everything that agents of a session made.
 pub(crate) async fn save_all(
     session: SessionId,
@@ -57,6 +69,7 @@ pub(crate) async fn save_all(
     client: &Client,
     console: &mut Console,
 ) -> Result<Exit, Failure> {
+    is_folder(dir)?;
     let scope = session.to_string();
     let query = [("limit", "1000"), ("scope_id", scope.as_str())];
     let files = client.list("/v1/files", &query, MOST).await?;
@@ -120,6 +133,22 @@ mod tests {
         }
         for bad in ["", "/etc/passwd", "..", "../a", "a/../../b", "a/", "."] {
             assert_eq!(relative(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn files_go_into_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        is_folder(dir.path()).unwrap();
+        is_folder(&dir.path().join("new")).unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for (path, words) in [
+            (file.clone(), "file` is there and is no folder"),
+            (file.join("below"), "below` Not a directory"),
+        ] {
+            let told = is_folder(&path).unwrap_err().error.to_string();
+            assert!(told.contains(words), "{told}");
         }
     }
 
