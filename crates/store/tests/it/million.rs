@@ -32,6 +32,9 @@ const LONG: usize = 1_000_000;
 /// Records of the one that it is compared with.
 const SHORT: usize = 100;
 
+/// Messages that a neighbour sends to a session.
+const SOME: usize = 100;
+
 /// What a figure of the long session may be of the short one's, and a floor for what is small.
 const RATIO: f64 = 20.0;
 const FLOOR: Duration = Duration::from_millis(20);
@@ -172,13 +175,19 @@ async fn figures(world: &World, session: SessionId, event: EventId) -> Figures {
 
 /// Appends to a session of its own until it is told to stop; returns the longest wait.
 async fn neighbour(world: World, stop: Arc<AtomicBool>) -> Duration {
-    let session = world.session().await;
     let mut longest = Duration::ZERO;
     while !stop.load(Ordering::SeqCst) {
-        let began = Instant::now();
-        world.send(session, "hello").await;
-        longest = longest.max(began.elapsed());
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        // A new one each time: so many may wait in a session, and no more.
+        let session = world.session().await;
+        for _ in 0..SOME {
+            let began = Instant::now();
+            world.send(session, "hello").await;
+            longest = longest.max(began.elapsed());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            if stop.load(Ordering::SeqCst) {
+                break;
+            }
+        }
     }
     longest
 }
