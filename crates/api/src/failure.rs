@@ -98,10 +98,15 @@ pub(crate) fn internal(cause: &dyn std::fmt::Display) -> Problem {
     )
 }
 
-/// Returns what a client is told while as much waits for the store as may.
-pub(crate) fn overloaded() -> Problem {
-    let words = "too much work waits for the store; nothing was accepted";
+/// Returns what a client is told while there is as much of something as may be.
+pub(crate) fn overloaded(what: &str) -> Problem {
+    let words = format!("{what}; nothing was accepted");
     Problem::new(ErrorCode::Overloaded, words)
+}
+
+/// Returns what a client is told while as much waits for the store as may.
+pub(crate) fn crowded() -> Problem {
+    overloaded("too much work waits for the store")
 }
 
 /// Returns what a client is told while the store cannot be reached.

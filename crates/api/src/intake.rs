@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use outlast_protocol::{ErrorCode, Problem};
+use outlast_protocol::Problem;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::failure::overloaded;
 
 /// What is counted as one, in bytes.
 const UNIT: usize = 16 * 1024;
@@ -91,16 +93,10 @@ impl Held {
     }
 }
 
-/// Makes the refusal of what is taken in at another time.
-pub(crate) fn overloaded(what: &str) -> Problem {
-    Problem::new(
-        ErrorCode::Overloaded,
-        format!("{what}; nothing was accepted"),
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use outlast_protocol::ErrorCode;
+
     use super::*;
 
     #[test]

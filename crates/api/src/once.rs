@@ -35,8 +35,8 @@ use crate::{
     answer::{self, Answer},
     app::App,
     connection::Connection,
-    events, failure,
-    intake::overloaded,
+    events,
+    failure::{self, overloaded},
     metric_definitions as figures,
 };
 

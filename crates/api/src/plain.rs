@@ -180,7 +180,7 @@ pub(crate) fn read<T: Plain>(fault: &ReadError, id: T::Id) -> Problem {
 /// Returns what a client is told of a failed read.
 pub(crate) fn failed(fault: &ReadError) -> Problem {
     match fault {
-        ReadError::Overloaded => failure::overloaded(),
+        ReadError::Overloaded => failure::crowded(),
         ReadError::Unavailable(reason) => failure::unavailable(reason),
         ReadError::NotFound(_) | ReadError::Unreadable(_) => failure::internal(fault),
     }
@@ -195,7 +195,7 @@ pub(crate) fn write<T: Plain>(fault: &WriteError) -> Problem {
             "{} `{id}` is used by a session; delete its sessions first, or archive it",
             T::Id::NAME
         )),
-        WriteError::Overloaded => failure::overloaded(),
+        WriteError::Overloaded => failure::crowded(),
         WriteError::Unavailable(reason) => failure::unavailable(reason),
         WriteError::Answered => failure::unavailable(fault),
     }

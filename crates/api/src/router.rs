@@ -12,10 +12,8 @@ use crate::{
     Api, agents,
     app::{App, Shared},
     auth, environments, events,
-    failure::Failure,
-    files, health,
-    intake::overloaded,
-    later, observe, own, resources, sessions, stream, threads,
+    failure::{Failure, overloaded},
+    files, health, later, observe, own, resources, sessions, stream, threads,
 };
 
 /// Builds the API.

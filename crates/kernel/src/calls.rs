@@ -12,7 +12,7 @@ use outlast_session::{Answer, Fact, Phase, Proposal, Route, State, body::HandLos
 use outlast_store::Slice;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::sleep;
+use tokio::{task::JoinHandle, time::sleep};
 
 use crate::{
     HandLife, Lease, LeaseError,
@@ -77,10 +77,8 @@ impl Lease {
             .and_then(|thread| thread.call(call))
             .map(|open| open.phase);
         if let Some(Phase::Intended(incarnation)) = phase {
-            let inner = self.inner.clone();
-            let stopping = async move { inner.stop(incarnation, call).await };
             // Fails only if the runtime ends.
-            drop(self.inner.tasks.spawn(stopping).await);
+            drop(self.inner.stop(incarnation, call).await);
         }
     }
 
@@ -96,17 +94,25 @@ impl Lease {
 }
 
 impl Inner {
-    /// Stops a call, however long its hand does not answer, unless this process closes meanwhile.
-    pub(crate) async fn stop(&self, incarnation: IncarnationId, call: EventId) {
-        let closed = async {
-            self.closing.cancelled().await;
-            sleep(FAREWELL).await;
-        };
-        tokio::select! {
-            biased;
-            () = self.hands.stop(incarnation, call) => {}
-            () = closed => {}
-        }
+    /// Stops a call, however long its hand does not answer, unless this process closes meanwhile; it
+    /// goes on if nobody waits for it.
+    pub(crate) fn stop(
+        self: &Arc<Self>,
+        incarnation: IncarnationId,
+        call: EventId,
+    ) -> JoinHandle<()> {
+        let inner = self.clone();
+        self.tasks.spawn(async move {
+            let closed = async {
+                inner.closing.cancelled().await;
+                sleep(FAREWELL).await;
+            };
+            tokio::select! {
+                biased;
+                () = inner.hands.stop(incarnation, call) => {}
+                () = closed => {}
+            }
+        })
     }
 }
 
@@ -277,9 +283,7 @@ impl Job {
         incarnation: IncarnationId,
         silence: &Silence,
     ) -> Result<(), LeaseError> {
-        let inner = self.inner.clone();
-        let stopping = async move { inner.stop(incarnation, call).await };
-        self.inner.tasks.spawn(stopping);
+        drop(self.inner.stop(incarnation, call));
         self.settle(call, unanswered(silence)).await
     }
 
@@ -309,7 +313,7 @@ impl Job {
         if elsewhere {
             ::metrics::counter!(metrics::ABANDONED).increment(1);
             tracing::warn!(session.id = %self.session, "stopping `{call}`: another node goes on without it");
-            self.inner.stop(hand, call).await;
+            drop(self.inner.stop(hand, call).await);
         }
     }
 

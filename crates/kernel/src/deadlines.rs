@@ -176,9 +176,7 @@ async fn expire(inner: &Arc<Inner>, session: SessionId) -> bool {
 fn stop(inner: &Arc<Inner>, state: &State) {
     for call in state.threads.iter().flat_map(|thread| &thread.calls) {
         if let Phase::Intended(incarnation) = call.phase {
-            let (inner, call) = (inner.clone(), call.id);
-            let tasks = inner.tasks.clone();
-            tasks.spawn(async move { inner.stop(incarnation, call).await });
+            drop(inner.stop(incarnation, call.id));
         }
     }
 }

@@ -60,6 +60,11 @@ impl Seen {
         let born = used.checked_sub(age).unwrap_or(used);
         Self { born, used }
     }
+
+    /// Tells whether it is older than a hand may become.
+    fn is_old(&self, age: Option<Duration>) -> bool {
+        age.is_some_and(|age| self.born.elapsed() >= age)
+    }
 }
 
 impl Hands {
@@ -156,7 +161,7 @@ impl Hands {
     fn is_old(&self, incarnation: IncarnationId, age: Option<Duration>, now: Micros) -> bool {
         let seen = self.seen().get(&incarnation).copied();
         let hand = seen.unwrap_or_else(|| Seen::now(incarnation, now));
-        age.is_some_and(|age| hand.born.elapsed() >= age)
+        hand.is_old(age)
     }
 
     /// Lets go of one hand; its workspace stays.
@@ -173,12 +178,11 @@ impl Hands {
         Rest { idle, age, most }: Rest,
         may: impl Fn(IncarnationId) -> bool,
     ) {
-        let old = |hand: &Seen| age.is_some_and(|age| hand.born.elapsed() >= age);
         let expired: Vec<_> = {
             let seen = self.seen();
             let why = |(id, hand): (&IncarnationId, &Seen)| match hand.used.elapsed() >= idle {
                 true => Some((*id, "idle")),
-                false => old(hand).then_some((*id, "age")),
+                false => hand.is_old(age).then_some((*id, "age")),
             };
             let expired = seen.iter().filter_map(why);
             let mut expired: Vec<_> = expired.filter(|(id, _)| may(*id)).collect();

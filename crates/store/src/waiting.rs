@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use outlast_protocol::id::SessionId;
+use outlast_session::Json;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::Instant,
@@ -11,8 +12,11 @@ use tokio::{
 use crate::{
     Append, AppendError, WriteError,
     lines::Waits,
-    staging::{Done, Staged},
+    staging::{self, Done, Staged},
 };
+
+/// Where the answer to an append comes.
+pub(crate) type Answer = oneshot::Receiver<Result<Done, AppendError>>;
 
 /// A proposal that waits.
 #[derive(Debug)]
@@ -30,6 +34,23 @@ pub(crate) struct AppendJob {
 }
 
 impl AppendJob {
+    /// Makes one; returns with it the large bodies that have to be in blobs before it is decided, and
+    /// where its answer comes.
+    pub(crate) fn new(session: SessionId, append: Append) -> (Self, Vec<Json>, Answer) {
+        let (reply, answer) = oneshot::channel();
+        let bodies = staging::large(&append.proposal);
+        let job = Self {
+            session,
+            size: staging::small(&append.proposal),
+            large: bodies.iter().map(|body| body.get().len()).sum(),
+            append,
+            staged: Ok(Vec::new()),
+            since: Instant::now(),
+            reply,
+        };
+        (job, bodies, answer)
+    }
+
     /// Answers the proposer, if it is still there.
     pub(crate) fn answer(self, answer: Result<Done, AppendError>) {
         crate::metric_definitions::appended(self.since.elapsed());

@@ -8,10 +8,7 @@ use outlast_protocol::{
     id::{EventId, IncarnationId, SessionId},
 };
 use outlast_session::{Json, Record, State};
-use tokio::{
-    sync::{oneshot, watch},
-    time::Instant,
-};
+use tokio::sync::watch;
 
 use super::{
     Postgres, deadlines, fault::Fault, listing, load, queue::Queue, read, ready, rows::array,
@@ -28,20 +25,7 @@ use crate::{
 #[async_trait]
 impl Log for Postgres {
     fn append(&self, session: SessionId, append: Append) -> Pending {
-        let (reply, answer) = oneshot::channel();
-        let (staged, since) = (Ok(Vec::new()), Instant::now());
-        let bodies = staging::large(&append.proposal);
-        let size = staging::small(&append.proposal);
-        let large = bodies.iter().map(|body| body.get().len()).sum();
-        let job = AppendJob {
-            session,
-            append,
-            staged,
-            size,
-            large,
-            since,
-            reply,
-        };
+        let (job, bodies, answer) = AppendJob::new(session, append);
         let queued = if bodies.is_empty() {
             self.lane(session).push(job)
         } else {

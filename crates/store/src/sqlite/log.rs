@@ -8,10 +8,7 @@ use outlast_protocol::{
     id::{EventId, IncarnationId, SessionId},
 };
 use outlast_session::{Record, State};
-use tokio::{
-    sync::{oneshot, watch},
-    time::Instant,
-};
+use tokio::sync::watch;
 
 use super::{Sqlite, deadlines, listing, load, named, read, ready, snapshots, stage::Staging};
 use crate::{
@@ -24,22 +21,7 @@ use crate::{
 #[async_trait]
 impl Log for Sqlite {
     fn append(&self, session: SessionId, append: Append) -> Pending {
-        let (reply, answer) = oneshot::channel();
-        let (staged, since) = (Ok(Vec::new()), Instant::now());
-        let (size, bodies) = (
-            staging::small(&append.proposal),
-            staging::large(&append.proposal),
-        );
-        let large = bodies.iter().map(|body| body.get().len()).sum();
-        let job = AppendJob {
-            session,
-            append,
-            staged,
-            size,
-            large,
-            since,
-            reply,
-        };
+        let (job, bodies, answer) = AppendJob::new(session, append);
         let queued = if bodies.is_empty() {
             self.queue.push_append(job)
         } else {

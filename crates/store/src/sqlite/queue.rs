@@ -80,12 +80,16 @@ impl Queue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns what waits, unless nothing more may wait.
+    fn open(&self) -> Result<MutexGuard<'_, Inner>, Turned> {
+        let inner = self.lock();
+        inner.admits()?;
+        Ok(inner)
+    }
+
     /// Adds a write.
     pub(super) fn push(&self, job: Job) -> Result<(), Turned> {
-        let mut inner = self.lock();
-        inner.admits()?;
-        inner.lines.push(job)?;
-        drop(inner);
+        self.open()?.lines.push(job)?;
         self.signal.notify_one();
         Ok(())
     }
@@ -97,25 +101,20 @@ impl Queue {
 
     /// Adds an append whose bodies are being put into blobs; [`Queue::staged`] lets it go on.
     pub(super) fn push_staging(&self, job: AppendJob) -> Result<Ticket, Turned> {
-        let mut inner = self.lock();
-        inner.admits()?;
-        inner.lines.push_staging(Job::Append(Box::new(job)))
+        let job = Job::Append(Box::new(job));
+        self.open()?.lines.push_staging(job)
     }
 
     /// Adds a write that only goes between batches.
     pub(super) fn push_background(&self, job: Job) -> Result<(), Turned> {
-        let mut inner = self.lock();
-        inner.admits()?;
-        inner.background.push_back(job);
-        drop(inner);
+        self.open()?.background.push_back(job);
         self.signal.notify_one();
         Ok(())
     }
 
     /// Adds a write that goes with the next batch, or after a short while by itself.
     pub(super) fn push_rider(&self, job: Job) -> Result<(), Turned> {
-        let mut inner = self.lock();
-        inner.admits()?;
+        let mut inner = self.open()?;
         inner.riders.push_back(job);
         inner.riding.get_or_insert_with(Instant::now);
         drop(inner);
