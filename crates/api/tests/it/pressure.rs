@@ -46,6 +46,22 @@ fn said(text: &str) -> Value {
     json!({ "events": [message(text)] })
 }
 
+async fn bounded(bounds: Bounds) -> Bench {
+    Bench::with(Setup {
+        bounds,
+        ..Setup::default()
+    })
+    .await
+}
+
+/// Lets a request get as far as it can, which is not to its end.
+async fn waits(request: &mut (impl Future + Unpin)) {
+    for _ in 0..10 {
+        assert!(futures::poll!(&mut *request).is_pending());
+        tokio::task::yield_now().await;
+    }
+}
+
 /// A request whose body comes when a test says so.
 fn slow(path: &str, kind: &str) -> (mpsc::Sender<Bytes>, Request<Body>) {
     let (sender, receiver) = mpsc::channel::<Bytes>(1);
@@ -102,13 +118,9 @@ async fn inputs_of_a_session_wait_up_to_a_bound() {
 
 #[tokio::test]
 async fn bodies_of_all_requests_share_one_memory() {
-    let bounds = Bounds {
+    let bench = bounded(Bounds {
         body_bytes: 64 << 10,
         ..Bounds::default()
-    };
-    let bench = Bench::with(Setup {
-        bounds,
-        ..Setup::default()
     })
     .await;
     let session = bench.session().await;
@@ -118,10 +130,7 @@ async fn bodies_of_all_requests_share_one_memory() {
     tokio::pin!(first);
     let (head, tail) = text.as_bytes().split_at(text.len() - 10);
     rest.send(Bytes::copy_from_slice(head)).await.unwrap();
-    for _ in 0..10 {
-        assert!(futures::poll!(&mut first).is_pending());
-        tokio::task::yield_now().await;
-    }
+    waits(&mut first).await;
     let second = bench
         .post(&events(&session), said(&"y".repeat(40 << 10)))
         .await;
@@ -141,13 +150,9 @@ async fn bodies_of_all_requests_share_one_memory() {
 
 #[tokio::test]
 async fn so_many_uploads_are_under_way_at_once() {
-    let bounds = Bounds {
+    let bench = bounded(Bounds {
         uploads: 1,
         ..Bounds::default()
-    };
-    let bench = Bench::with(Setup {
-        bounds,
-        ..Setup::default()
     })
     .await;
     let whole_form = form("; filename=\"a\"", "", b"content", &[]);
@@ -157,10 +162,7 @@ async fn so_many_uploads_are_under_way_at_once() {
     rest.send(Bytes::copy_from_slice(&whole_form[..20]))
         .await
         .unwrap();
-    for _ in 0..10 {
-        assert!(futures::poll!(&mut first).is_pending());
-        tokio::task::yield_now().await;
-    }
+    waits(&mut first).await;
     let second = bench.ask(posted(whole_form.clone(), &[])).await;
     told_to_come_back(&second, 529, "overloaded_error");
     rest.send(Bytes::copy_from_slice(&whole_form[20..]))
@@ -173,13 +175,9 @@ async fn so_many_uploads_are_under_way_at_once() {
 
 #[tokio::test]
 async fn attempts_whose_end_nobody_knows_are_remembered_up_to_a_bound() {
-    let bounds = Bounds {
+    let bench = bounded(Bounds {
         attempts: 2,
         ..Bounds::default()
-    };
-    let bench = Bench::with(Setup {
-        bounds,
-        ..Setup::default()
     })
     .await;
     let session = bench.session().await;

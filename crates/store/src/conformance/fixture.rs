@@ -1,6 +1,6 @@
 //! A store with what sessions need around it, and proposals in one word each.
 
-use std::{fmt::Debug, sync::Arc, time::Duration};
+use std::{fmt::Debug, io, sync::Arc, time::Duration};
 
 use outlast_protocol::{
     Micros,
@@ -13,7 +13,9 @@ use outlast_session::{
 };
 use serde_json::{json, value::RawValue};
 
-use crate::{Append, AppendError, Outcome, Resource, ResourceKind, Slice, Store};
+use crate::{
+    Append, AppendError, End, Outcome, Records, Resource, ResourceKind, Slice, Source, Store,
+};
 
 /// A clock that the suite sets.
 pub trait Dial: Clock {
@@ -344,5 +346,34 @@ impl Brain<'_> {
         self.seq += 1;
         let proposal = self.at(self.seq, step);
         self.world.propose(self.session, proposal).await
+    }
+}
+
+/// A log in memory, as it came from another store.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// Whose it is.
+    pub session: SessionId,
+    /// All of them, in order.
+    pub records: Vec<Record>,
+}
+
+impl Source for Log {
+    fn session(&self) -> SessionId {
+        self.session
+    }
+
+    fn end(&self) -> End {
+        self.records.last().map_or_else(
+            || End::of_nothing(self.session),
+            |last| End {
+                tail: last.position,
+                hash: last.hash,
+            },
+        )
+    }
+
+    fn records(&self) -> io::Result<Records<'_>> {
+        Ok(Box::new(self.records.iter().cloned().map(Ok)))
     }
 }

@@ -1,42 +1,14 @@
 //! Whole logs from elsewhere.
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
-use outlast_protocol::id::SessionId;
 use outlast_session::{Body, Kind, Proposal, Record};
 
 use super::{
     erasing::Talk,
-    fixture::{World, note},
+    fixture::{Log, World, note},
 };
-use crate::{End, INLINE, Intake, IntakeError, Records, Source, verify};
-
-/// A log in memory, as it came from another store.
-#[derive(Clone, Debug)]
-struct Log {
-    session: SessionId,
-    records: Vec<Record>,
-}
-
-impl Source for Log {
-    fn session(&self) -> SessionId {
-        self.session
-    }
-
-    fn end(&self) -> End {
-        self.records.last().map_or_else(
-            || End::of_nothing(self.session),
-            |last| End {
-                tail: last.position,
-                hash: last.hash,
-            },
-        )
-    }
-
-    fn records(&self) -> io::Result<Records<'_>> {
-        Ok(Box::new(self.records.iter().cloned().map(Ok)))
-    }
-}
+use crate::{INLINE, Intake, IntakeError, Source as _, verify};
 
 /// A log with a lease, large bodies and calls that wait.
 async fn lived(world: &World) -> Log {

@@ -19,7 +19,9 @@ use outlast_session::{
     Record, Send, State, Step, json,
 };
 use outlast_store::{
-    End, Intake as _, Material, Order, Records, Slice, Source, conformance::fixture::World, seal,
+    End, Intake as _, Material, Order, Slice,
+    conformance::fixture::{Log, World},
+    seal,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -41,31 +43,6 @@ const FLOOR: Duration = Duration::from_millis(20);
 
 /// What neighbours may notice of anything that is done to it.
 const STALL: Duration = Duration::from_millis(500);
-
-/// A log that is made while it is read.
-#[derive(Debug)]
-struct Log {
-    session: SessionId,
-    records: Vec<Record>,
-}
-
-impl Source for Log {
-    fn session(&self) -> SessionId {
-        self.session
-    }
-
-    fn end(&self) -> End {
-        let last = self.records.last().unwrap();
-        End {
-            tail: last.position,
-            hash: last.hash,
-        }
-    }
-
-    fn records(&self) -> io::Result<Records<'_>> {
-        Ok(Box::new(self.records.iter().cloned().map(Ok)))
-    }
-}
 
 /// Makes a log of so many records: a session that spoke and spoke, and has a message that waits.
 async fn log(world: &World, count: usize) -> Log {

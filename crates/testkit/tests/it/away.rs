@@ -6,11 +6,11 @@ use outlast_protocol::id::SessionId;
 use outlast_session::{Fact, Kind, Proposal, Record, Rules};
 use outlast_store::Append;
 use outlast_testkit::faulty::Fault;
-use serde_json::{Value, json};
+
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    checkpoints::{pass, results, script},
+    checkpoints::{one_call, pass, results},
     lives::{Life, World},
 };
 
@@ -24,12 +24,6 @@ async fn world() -> (World, Life, SessionId) {
     let life = world.start(None).await;
     let session = world.session(&life).await;
     (world, life, session)
-}
-
-/// One call of so long, then an answer.
-fn steps(ms: u64) -> Value {
-    let call = json!({"name": "bash", "input": {"command": "c", "wait_ms": ms}});
-    script(&json!([{"calls": [call]}, {"text": "{{results}}"}]))
 }
 
 /// Waits until a hand has been asked.
@@ -69,7 +63,7 @@ async fn undisturbed(world: &World, session: SessionId) {
 async fn a_turn_stands_still_and_goes_on_by_itself() {
     for (call, before) in [(0, 0), (5_000, 0), (5_000, 2), (700_000, 1)] {
         let (world, life, session) = world().await;
-        life.send(session, &steps(call)).await;
+        life.send(session, &one_call(call)).await;
         asked(&world).await;
         pass(before).await;
         life.store.away(true);
@@ -97,7 +91,7 @@ async fn a_turn_begins_when_the_log_can_take_it() {
                 fault
             }
         });
-        life.send(session, &steps(0)).await;
+        life.send(session, &one_call(0)).await;
         assert!(life.rests(session).await, "{fault:?}");
         undisturbed(&world, session).await;
     }
@@ -122,7 +116,7 @@ async fn a_result_is_never_dropped_because_the_log_has_no_room_for_it() {
                 Fault::None
             }
         });
-        life.send(session, &steps(0)).await;
+        life.send(session, &one_call(0)).await;
         assert!(life.rests(session).await, "{fault:?}");
         undisturbed(&world, session).await;
     }
@@ -143,7 +137,7 @@ async fn an_answer_that_is_lost_is_asked_for_again() {
             Fault::None
         }
     });
-    life.send(session, &steps(0)).await;
+    life.send(session, &one_call(0)).await;
     assert!(life.rests(session).await);
     undisturbed(&world, session).await;
 }

@@ -30,6 +30,12 @@ pub(crate) fn script(steps: &Value) -> Value {
     json!([{"type": "user.message", "content": [{"type": "text", "text": text}]}])
 }
 
+/// One call of so long, then an answer.
+pub(crate) fn one_call(ms: u64) -> Value {
+    let call = json!({"name": "bash", "input": {"command": "c", "wait_ms": ms}});
+    script(&json!([{"calls": [call]}, {"text": "{{results}}"}]))
+}
+
 /// Has the agent make one call, and waits for the end of the turn.
 pub(crate) async fn turn(life: &Life, session: SessionId) {
     let call = json!({"name": "bash", "input": {"command": "c"}});

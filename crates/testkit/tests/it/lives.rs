@@ -22,13 +22,12 @@ use outlast_harness::{Options as Loop, Retries, Worker};
 use outlast_kernel::{Beats, HandLife, Kernel, Options, Parts, Schedule};
 use outlast_model::{Facts, Scripted};
 use outlast_protocol::{
-    CallResult, Micros,
-    event::{self, ClientEvent},
+    CallResult,
     id::{ApiKeyId, SessionId},
-    seam::{Clock as _, Entropy},
+    seam::Clock as _,
 };
 use outlast_session::{Kind, Proposal, Record, Rules, Status, body::Config};
-use outlast_store::{Resources as _, Slice, Store};
+use outlast_store::{Slice, Store};
 use outlast_testkit::{
     blobs::Memory as Blobs,
     faulty::{Fault, Faulty},
@@ -36,7 +35,13 @@ use outlast_testkit::{
     random::Seeded,
     time::RuntimeClock,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::sim::world::{
+    parsed,
+    setup::{BEGIN, config, options},
+    spawn,
+};
 
 /// How long a test waits, by a clock that costs nothing.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -144,7 +149,7 @@ impl World {
 
     /// Makes such a world with bounds of its own.
     pub(crate) async fn under(seed: u64, rules: Rules) -> Self {
-        let clock = Arc::new(RuntimeClock::new(Micros(1_800_000_000_000_000)));
+        let clock = Arc::new(RuntimeClock::new(BEGIN));
         let entropy = Arc::new(Seeded::new(seed));
         let memory = Memory::with_rules(clock.clone(), entropy.clone(), rules);
         let key = ApiKeyId::mint(clock.now(), &*entropy);
@@ -248,21 +253,11 @@ impl World {
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
             options: Options {
-                brains: 8,
-                limits: self.limits,
-                require: Vec::new(),
-                images: outlast_hands::images::Images::new("/nowhere"),
-                mirrors: outlast_hands::packages::Mirrors::default(),
-                install: Duration::from_secs(600),
                 hand_idle: self.hand_idle,
-                checkpoints: self.schedule,
-                hands: 512,
                 hand_age: self.hand_age,
                 hand_life: self.hand_life,
-                deadlines: Default::default(),
-                hour_price: 0,
-                file_bytes: 1 << 20,
                 beats,
+                ..options(self.limits, self.schedule)
             },
         };
         let (kernel, claims) = Kernel::start(parts).await.unwrap();
@@ -384,11 +379,6 @@ impl Life {
     }
 }
 
-/// Reads events as the API does.
-fn parsed(events: &Value) -> Vec<ClientEvent> {
-    event::parse_send(&json!({ "events": events })).unwrap()
-}
-
 /// Decides what the store does with the appends of a life.
 fn mortal(
     death: Option<Death>,
@@ -426,65 +416,6 @@ fn answer(asked: &Asked) -> Reply {
         Some(ms) => Reply::After(Duration::from_millis(ms), result),
         None => Reply::Now(result),
     }
-}
-
-/// Puts agent and environment into the store and returns what sessions run with.
-async fn config(memory: &Memory, entropy: &dyn Entropy) -> Config {
-    use outlast_protocol::id::{AgentId, EnvironmentId};
-    let at = Micros(1_800_000_000_000_000);
-    let (agent, environment_id) = (AgentId::mint(at, entropy), EnvironmentId::mint(at, entropy));
-    for (kind, id) in [
-        (outlast_store::ResourceKind::Agent, agent.to_string()),
-        (
-            outlast_store::ResourceKind::Environment,
-            environment_id.to_string(),
-        ),
-    ] {
-        let body = outlast_session::json(&json!({ "id": id }));
-        let (revision, created_at, archived_at) = (1, at, None);
-        let object = outlast_store::Resource {
-            kind,
-            id,
-            revision,
-            created_at,
-            archived_at,
-            body,
-        };
-        memory.insert(object, None).await.unwrap();
-    }
-    let ask = json!({"type": "always_ask"});
-    let write =
-        json!({"type": "write", "name": "write", "enabled": true, "permission_policy": ask});
-    let policy = json!({"enabled": true, "permission_policy": {"type": "always_allow"}});
-    let agent = json!({
-        "type": "agent", "id": agent, "version": 1, "name": "agent", "description": null,
-        "execution_identity": { "type": "service_account" }, "mcp_servers": [],
-        "model": { "id": "scripted", "effort": { "type": "high" }, "speed": "standard" },
-        "multiagent": null, "skills": [], "system": "You are a test.",
-        "tools": [
-            {"type": "agent_toolset_20260401", "default_config": policy, "configs": [write]},
-            {"type": "custom", "name": "ask_client", "description": "asks",
-                "input_schema": {"type": "object"}},
-        ],
-    });
-    let agent = serde_json::from_value(agent).unwrap();
-    let metadata = outlast_protocol::Metadata::new();
-    Config {
-        agent,
-        environment_id,
-        title: None,
-        metadata,
-        resources: Vec::new(),
-    }
-}
-
-/// Starts a task that ends with the test's runtime.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a killed process leaves its tasks behind"
-)]
-pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
-    drop(tokio::spawn(task));
 }
 
 /// Returns the public events with ids told by order of appearance, times and spans left out.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_protocol::id::SessionId;
+use outlast_protocol::id::{IncarnationId, SessionId};
 use serde_json::json;
 
 use crate::{
@@ -32,6 +32,12 @@ async fn told(world: &World, session: SessionId) -> Vec<bool> {
     results.iter().map(|text| text.contains(TOLD)).collect()
 }
 
+/// In which sandbox each call ran.
+fn lives(world: &World) -> Vec<IncarnationId> {
+    let asked = world.hands.asked();
+    asked.iter().map(|asked| asked.incarnation).collect()
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_hand_grows_not_old_in_a_turn_without_a_pause() {
     let age = Duration::from_secs(12);
@@ -41,12 +47,7 @@ async fn a_hand_grows_not_old_in_a_turn_without_a_pause() {
     steps.push(json!({"text": "end"}));
     life.send(session, &script(&json!(steps))).await;
     assert!(life.rests(session).await);
-    let lives: Vec<_> = world
-        .hands
-        .asked()
-        .iter()
-        .map(|asked| asked.incarnation)
-        .collect();
+    let lives = lives(&world);
     assert_eq!(world.hands.provisioned().len(), 2);
     assert_eq!(
         lives[..4],
@@ -72,12 +73,7 @@ async fn calls_side_by_side_get_one_hand_in_place_of_an_old_one() {
     ]);
     life.send(session, &script(&steps)).await;
     assert!(life.rests(session).await);
-    let lives: Vec<_> = world
-        .hands
-        .asked()
-        .iter()
-        .map(|asked| asked.incarnation)
-        .collect();
+    let lives = lives(&world);
     assert_eq!(lives[1], lives[2]);
     assert_ne!(lives[0], lives[1]);
     assert_eq!(world.hands.provisioned().len(), 2);

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use outlast_protocol::id::SessionId;
 use outlast_session::Kind;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    checkpoints::{USUAL, pass, results, script, state, turn},
+    checkpoints::{USUAL, one_call, pass, results, state, turn},
     lives::{Life, World},
 };
 
@@ -23,15 +23,9 @@ async fn world() -> (World, Life, SessionId) {
     (world, life, session)
 }
 
-/// One call of so long, then an answer.
-fn steps(ms: u64) -> Value {
-    let call = json!({"name": "bash", "input": {"command": "c", "wait_ms": ms}});
-    script(&json!([{"calls": [call]}, {"text": "{{results}}"}]))
-}
-
 /// Begins a call of ten minutes, during which the hands stop to answer.
 async fn silenced(world: &World, life: &Life, session: SessionId) {
-    life.send(session, &steps(600_000)).await;
+    life.send(session, &one_call(600_000)).await;
     while world.hands.asked().is_empty() {
         pass(1).await;
     }
@@ -108,7 +102,7 @@ async fn a_call_is_given_up_and_the_same_sandbox_is_used_again() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_only_takes_long_is_waited_for() {
     let (world, life, session) = world().await;
-    life.send(session, &steps(400_000)).await;
+    life.send(session, &one_call(400_000)).await;
     assert!(life.rests(session).await);
     let told = results(&world, session).await;
     assert!(told[0].contains("\"is_error\":false"), "{told:?}");
@@ -117,7 +111,7 @@ async fn a_call_that_only_takes_long_is_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn hands_that_answer_in_time_are_waited_for() {
     let (world, life, session) = world().await;
-    life.send(session, &steps(5_000)).await;
+    life.send(session, &one_call(5_000)).await;
     while world.hands.asked().is_empty() {
         pass(1).await;
     }
@@ -160,7 +154,7 @@ async fn nothing_else_waits_for_long_either() {
     world.hands.stop(true);
     // A checkpoint is due, and asks for what does not answer.
     pass(15).await;
-    life.send(session, &steps(0)).await;
+    life.send(session, &one_call(0)).await;
     rests_soon(&life, session).await;
     timeout(SOON, life.archive(archived)).await.unwrap();
     timeout(SOON, life.delete(deleted)).await.unwrap();

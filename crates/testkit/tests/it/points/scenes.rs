@@ -76,20 +76,10 @@ impl Scene {
 
     /// Plays it to its end.
     pub(crate) async fn play(self, stage: &mut Stage) -> SessionId {
-        let first = match self {
-            Self::Ends => script(&json!([{ "text": "first" }])),
-            Self::Calls
-            | Self::Asks
-            | Self::Turns
-            | Self::Fails
-            | Self::Dies
-            | Self::Stops
-            | Self::Files
-            | Self::Goes
-            | Self::Expires
-            | Self::Redacts
-            | Self::Stranger
-            | Self::Parks => Value::Null,
+        let first = if matches!(self, Self::Ends) {
+            script(&json!([{ "text": "first" }]))
+        } else {
+            Value::Null
         };
         let session = stage.session(&first).await;
         match self {

@@ -307,7 +307,7 @@ impl Life {
 }
 
 /// Reads events as the API does.
-fn parsed(events: &Value) -> Vec<ClientEvent> {
+pub(crate) fn parsed(events: &Value) -> Vec<ClientEvent> {
     event::parse_send(&json!({ "events": events })).unwrap()
 }
 

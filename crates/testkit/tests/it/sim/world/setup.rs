@@ -37,7 +37,7 @@ pub(crate) fn tools() -> Value {
 }
 
 /// Puts agent and environment into the store and returns what sessions run with.
-pub(super) async fn config(memory: &Memory, entropy: &dyn Entropy) -> Config {
+pub(crate) async fn config(memory: &Memory, entropy: &dyn Entropy) -> Config {
     let agent = AgentId::mint(BEGIN, entropy);
     let environment_id = EnvironmentId::mint(BEGIN, entropy);
     for (kind, id) in [
@@ -73,7 +73,7 @@ pub(super) async fn config(memory: &Memory, entropy: &dyn Entropy) -> Config {
 }
 
 /// The choices of an operator that a world does not make itself.
-pub(super) fn options(limits: outlast_hands::Limits, checkpoints: Schedule) -> Options {
+pub(crate) fn options(limits: outlast_hands::Limits, checkpoints: Schedule) -> Options {
     Options {
         brains: 8,
         limits,
