@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use futures::future::join_all;
 use outlast_protocol::{
     Micros,
     id::{IncarnationId, SessionId},
@@ -18,8 +19,8 @@ const POLL: Duration = Duration::from_secs(1);
 /// How long to wait after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Threads that one look at the store brings.
-const BATCH: usize = 16;
+/// Threads that one look at the store brings, and that are claimed together.
+const BATCH: usize = 64;
 
 /// How often hands and deleted sessions are looked through.
 const TIDY: Duration = Duration::from_secs(5);
@@ -77,16 +78,14 @@ async fn round(inner: &Arc<Inner>) -> bool {
     };
     let full = ready.len() == most;
     inner.quarantine.seen(&ready);
-    let mut won = false;
-    for thread in ready {
-        if !inner.quarantine.must_wait(&thread) {
-            won |= claim(inner, thread).await;
-        }
-    }
+    let may = |thread: &Ready| !inner.quarantine.must_wait(thread);
+    let claims = ready.into_iter().filter(may);
+    // Together: one after another, the last would wait for as many syncs, behind the turns of the first.
+    let won = join_all(claims.map(|thread| claim(inner, thread))).await;
     if !full {
         inner.crowd.served(seen);
     }
-    full && won
+    full && won.contains(&true)
 }
 
 /// How a thread is claimed.

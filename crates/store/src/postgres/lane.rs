@@ -41,7 +41,8 @@ const LATE: Duration = Duration::from_secs(10);
 
 /// Statements here are few and always the same, and arrays are short.
 const SETTINGS: &str = "SET plan_cache_mode = 'force_generic_plan'; SET enable_hashjoin = off; \
-                        SET enable_mergejoin = off; SET enable_seqscan = off";
+                        SET enable_mergejoin = off; SET enable_seqscan = off; \
+                        SET enable_bitmapscan = off";
 
 /// The task of a lane.
 #[derive(Debug)]

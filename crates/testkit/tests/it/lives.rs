@@ -229,6 +229,27 @@ impl World {
         }
     }
 
+    /// Starts a process whose claims reach the store so much later.
+    pub(crate) async fn start_late(&self, late: Duration) -> Life {
+        let store = Arc::new(Faulty::new(self.memory.clone()));
+        store.hook(move |_, _, append| {
+            let claims = matches!(append.proposal, Proposal::Claim { .. });
+            if claims {
+                Fault::Late(late)
+            } else {
+                Fault::None
+            }
+        });
+        let kernel = self.run(store.clone(), &self.hands, None).await;
+        Life {
+            kernel,
+            store,
+            key: self.key,
+            died: Arc::default(),
+            appends: Arc::default(),
+        }
+    }
+
     /// Starts a process on a node of its own, beside others on theirs.
     pub(crate) async fn start_beside(&self, name: &str, beats: Beats) -> Node {
         let store = Arc::new(Faulty::new(self.memory.on(name)));

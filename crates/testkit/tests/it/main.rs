@@ -28,3 +28,4 @@ mod seeds;
 mod silent;
 mod sim;
 mod suites;
+mod woken;

@@ -38,9 +38,26 @@ impl Times {
 
 /// Returns how long each session that a kill concerned stood still: from the kill to the next
 /// record of its log.
-pub(super) fn stood_still(kill: &Kill, logs: &[Told]) -> Vec<Duration> {
+///
+/// Where another kill held it up before that record, the session is counted with that one: it stood
+/// still because of both, and nobody can tell how long it would have because of the first.
+pub(super) fn stood_still(kill: &Kill, kills: &[Kill], logs: &[Told]) -> Vec<Duration> {
     let concerned = logs.iter().filter(|told| concerns(kill, told));
-    concerned.filter_map(|told| next(told, kill.at)).collect()
+    let waits = concerned.filter_map(|told| {
+        let wait = next(told, kill.at)?;
+        let mut later = kills.iter().filter(|other| other.at > kill.at);
+        let again = later.any(|other| other.at.since(kill.at) < wait && holds_up(other, told));
+        (!again).then_some(wait)
+    });
+    waits.collect()
+}
+
+/// Tells whether a session that stands still already has to wait for this one too.
+fn holds_up(kill: &Kill, told: &Told) -> bool {
+    match kill.victim {
+        Victim::Server | Victim::Backends | Victim::Database => true,
+        Victim::HandHost | Victim::Sandbox => concerns(kill, told),
+    }
 }
 
 /// Tells whether a session was at work where something was killed.
@@ -96,8 +113,26 @@ mod tests {
         };
         works.end();
         let logs = [works, rests];
-        let waited = stood_still(&kill(Victim::Server), &logs);
+        let waited = stood_still(&kill(Victim::Server), &[], &logs);
         assert_eq!(waited, [Duration::from_micros(40)]);
-        assert_eq!(stood_still(&kill(Victim::HandHost), &logs), []);
+        assert_eq!(stood_still(&kill(Victim::HandHost), &[], &logs), []);
+    }
+    #[test]
+    fn one_that_is_hit_again_is_counted_from_the_last_time() {
+        let kill = |at| Kill {
+            victim: Victim::Server,
+            at: Micros(at),
+            hand: None,
+        };
+        let works = Told {
+            times: vec![10, 90, 200],
+            held: vec![(10, 200)],
+            ..Told::default()
+        };
+        let (kills, logs) = ([kill(50), kill(70), kill(120)], [works]);
+        let waited = |at: usize| stood_still(&kills[at], &kills, &logs);
+        assert_eq!(waited(0), []);
+        assert_eq!(waited(1), [Duration::from_micros(20)]);
+        assert_eq!(waited(2), [Duration::from_micros(80)]);
     }
 }

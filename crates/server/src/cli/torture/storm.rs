@@ -376,7 +376,7 @@ fn report(bounds: &Bounds, dir: &Path, outside: &Outside, judge: Judge, told: &[
     let mut after: BTreeMap<Victim, Vec<Duration>> = BTreeMap::new();
     for kill in &outside.killed.kills {
         *kills.entry(kill.victim).or_default() += 1;
-        let still = stood_still(kill, told);
+        let still = stood_still(kill, &outside.killed.kills, told);
         after.entry(kill.victim).or_default().extend(still);
     }
     let all = after.values().flatten().copied().collect();

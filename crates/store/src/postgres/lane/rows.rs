@@ -76,12 +76,18 @@ impl ToSql for Cell {
 pub(super) type Row = (i64, Vec<Cell>);
 
 /// Adds a part that inserts rows; nothing without any.
-pub(super) fn insert(sql: &mut Sql, table: &Table, rows: Vec<Row>, join: Join) {
+pub(super) fn part(sql: &mut Sql, table: &Table, rows: Vec<Row>, join: Join) {
     if rows.is_empty() {
         return;
     }
-    sql.say(", ").say(table.part).say(" AS (INSERT INTO ");
-    sql.say(table.table).say(" (");
+    sql.say(", ").say(table.part).say(" AS (");
+    insert(sql, table, rows, join);
+    sql.say(")");
+}
+
+/// Inserts rows.
+pub(super) fn insert(sql: &mut Sql, table: &Table, rows: Vec<Row>, join: Join) {
+    sql.say("INSERT INTO ").say(table.table).say(" (");
     if let Some(key) = table.key {
         sql.say(key).say(", ");
     }
@@ -120,7 +126,7 @@ pub(super) fn insert(sql: &mut Sql, table: &Table, rows: Vec<Row>, join: Join) {
             sql.say(") WHERE (r.no IN (SELECT head.no FROM head)) IS TRUE");
         }
     }
-    sql.say(table.conflict).say(")");
+    sql.say(table.conflict);
 }
 
 fn list(sql: &mut Sql, prefix: &str, columns: &[&str]) {
