@@ -61,6 +61,8 @@ pub(super) struct Kill {
     pub(super) at: Micros,
     /// The sandbox that was killed, where that can be told.
     pub(super) hand: Option<IncarnationId>,
+    /// How long a database server was away: from its death until it answered again.
+    pub(super) away: Option<Duration>,
 }
 
 /// What a killer did and saw.
@@ -171,10 +173,17 @@ impl Killer {
         loop {
             let victim = self.draw();
             for _ in 0..TRIES {
-                let at = SystemClock::new().now();
+                let (at, began) = (SystemClock::new().now(), Instant::now());
                 match self.kill(victim).await {
                     Ok(Some(hand)) => {
-                        self.killed.kills.push(Kill { victim, at, hand });
+                        let away = (victim == Victim::Database).then(|| began.elapsed());
+                        let kill = Kill {
+                            victim,
+                            at,
+                            hand,
+                            away,
+                        };
+                        self.killed.kills.push(kill);
                         return;
                     }
                     Ok(None) => sleep(LOOK).await,

@@ -92,6 +92,8 @@ pub(super) struct Report {
     /// How long sessions at work stood still, in seconds.
     pub(super) resumed: Times,
     pub(super) resumed_after: BTreeMap<Victim, Times>,
+    /// How long a database server that was killed was away itself, in seconds: nothing goes on sooner.
+    pub(super) database_away: Times,
     #[serde(flatten)]
     pub(super) figures: Figures,
     /// Every hand that there was.
@@ -170,6 +172,10 @@ impl Report {
         line("resumed", times(&self.resumed));
         for (victim, after) in &self.resumed_after {
             line("", format!("after {}: {}", victim.word(), times(after)));
+        }
+        if self.database_away.count > 0 {
+            let words = format!("the database itself: {}", times(&self.database_away));
+            line("", words);
         }
         self.verdict(&mut out);
         out

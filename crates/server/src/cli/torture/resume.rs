@@ -100,6 +100,7 @@ mod tests {
             victim,
             at: Micros(50),
             hand: None,
+            away: None,
         };
         let mut works = Told {
             times: vec![10, 40, 90],
@@ -123,6 +124,7 @@ mod tests {
             victim: Victim::Server,
             at: Micros(at),
             hand: None,
+            away: None,
         };
         let works = Told {
             times: vec![10, 90, 200],

@@ -380,6 +380,7 @@ fn report(bounds: &Bounds, dir: &Path, outside: &Outside, judge: Judge, told: &[
         after.entry(kill.victim).or_default().extend(still);
     }
     let all = after.values().flatten().copied().collect();
+    let away = outside.killed.kills.iter().filter_map(|kill| kill.away);
     Report {
         seed: bounds.seed,
         sessions: bounds.sessions,
@@ -388,6 +389,7 @@ fn report(bounds: &Bounds, dir: &Path, outside: &Outside, judge: Judge, told: &[
         dir: dir.display().to_string(),
         kills,
         resumed: Times::of(all),
+        database_away: Times::of(away.collect()),
         resumed_after: after
             .into_iter()
             .map(|(victim, times)| (victim, Times::of(times)))

@@ -150,6 +150,7 @@ fn without_a_kill_that_takes_calls_none_may_have_run() {
         victim,
         at: Micros(0),
         hand: None,
+        away: None,
     };
     let mut judge = judged(|_, told| {
         told.calls.get_mut(&id(3)).unwrap().outcomes = vec![Outcome::MayHaveRun];
