@@ -6,6 +6,7 @@ use axum::{
 };
 use http::{HeaderName, HeaderValue, StatusCode, header, response::Parts};
 use outlast_protocol::{ErrorCode, Problem, id::RequestId};
+use outlast_store::Away;
 
 /// Tells clients whether to send the same request again.
 const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
@@ -109,11 +110,7 @@ pub(crate) fn crowded() -> Problem {
     overloaded("too much work waits for the store")
 }
 
-/// Returns what a client is told while the store cannot be reached.
-pub(crate) fn unavailable(reason: &dyn std::fmt::Display) -> Problem {
-    tracing::error!(%reason, "the store is unavailable: {reason}");
-    Problem::new(
-        ErrorCode::Unavailable,
-        "the store cannot be written or read now; nothing was accepted",
-    )
+/// Returns what a client is told while the store cannot be written or read.
+pub(crate) fn unavailable(away: &Away) -> Problem {
+    outlast_kernel::unavailable("the store", away)
 }

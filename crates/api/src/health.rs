@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use outlast_protocol::{ErrorCode, Problem};
+use outlast_store::Away;
 use tokio::{
     sync::Mutex,
     time::{Instant, timeout},
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The last probe of the store; one at a time is made.
 #[derive(Debug, Default)]
-pub(crate) struct Probes(Mutex<Option<(Instant, bool)>>);
+pub(crate) struct Probes(Mutex<Option<(Instant, Result<(), Problem>)>>);
 
 /// `GET /healthz`: the process answers.
 pub(crate) async fn healthz() -> Answer {
@@ -36,27 +37,23 @@ pub(crate) async fn readyz(State(app): State<Shared>) -> Answer {
         return Err(Problem::new(ErrorCode::Unavailable, "the server is shutting down").into());
     }
     let mut last = app.probes.0.lock().await;
-    let good = match *last {
-        Some((at, good)) if at.elapsed() < FRESH => good,
-        Some(_) | None => probe(&app).await,
-    };
-    *last = Some((Instant::now(), good));
-    if good {
-        return Ok(answer::json(r#"{"status":"ok"}"#));
+    if let Some((at, found)) = &*last
+        && at.elapsed() < FRESH
+    {
+        found.clone()?;
+    } else {
+        let found = probe(&app).await;
+        *last = Some((Instant::now(), found.clone()));
+        found?;
     }
-    Err(Problem::new(
-        ErrorCode::Unavailable,
-        "the store cannot be written or read now",
-    )
-    .into())
+    Ok(answer::json(r#"{"status":"ok"}"#))
 }
 
-async fn probe(app: &Shared) -> bool {
-    let fault = match timeout(PATIENCE, app.kernel.resources().probe()).await {
-        Ok(Ok(())) => return true,
-        Ok(Err(fault)) => fault.to_string(),
-        Err(_) => "it takes too long to answer".to_owned(),
+async fn probe(app: &Shared) -> Result<(), Problem> {
+    let away = match timeout(PATIENCE, app.kernel.resources().probe()).await {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(fault)) => fault.into(),
+        Err(_) => Away::other("it takes too long to answer"),
     };
-    drop(failure::unavailable(&fault));
-    false
+    Err(failure::unavailable(&away))
 }

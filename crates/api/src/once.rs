@@ -138,7 +138,9 @@ impl App {
         match handle.await.map_err(|fault| failure::internal(&fault))? {
             Ok(body) => Ok(self.written(&attempt, over, body)),
             // Another node may have accepted another attempt meanwhile.
-            Err(problem) if problem.code == ErrorCode::Unavailable => {
+            Err(problem)
+                if matches!(problem.code, ErrorCode::Unavailable | ErrorCode::DiskFull) =>
+            {
                 match self.earlier(&attempt, since, form).await {
                     Ok(Some(body)) => Ok(self.replay(&attempt, over, body)),
                     Ok(None) | Err(_) => Err(problem.into()),
@@ -198,7 +200,7 @@ impl App {
             .resources()
             .receipt(attempt.fingerprint, since)
             .await;
-        let found = found.map_err(|fault| failure::unavailable(&fault))?;
+        let found = found.map_err(|fault| failure::unavailable(&fault.into()))?;
         match found
             .map(|receipt| attempt.answered_by(receipt))
             .transpose()?

@@ -11,7 +11,7 @@ use outlast_protocol::{
     page::List,
     query::{Order, Query, TimeRange},
 };
-use outlast_store::{ReadError, Resource, ResourceKind, ResourceQuery, WriteError};
+use outlast_store::{Away, ReadError, Resource, ResourceKind, ResourceQuery, WriteError};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -181,7 +181,7 @@ pub(crate) fn read<T: Plain>(fault: &ReadError, id: T::Id) -> Problem {
 pub(crate) fn failed(fault: &ReadError) -> Problem {
     match fault {
         ReadError::Overloaded => failure::crowded(),
-        ReadError::Unavailable(reason) => failure::unavailable(reason),
+        ReadError::Unavailable(away) => failure::unavailable(away),
         ReadError::NotFound(_) | ReadError::Unreadable(_) => failure::internal(fault),
     }
 }
@@ -196,7 +196,7 @@ pub(crate) fn write<T: Plain>(fault: &WriteError) -> Problem {
             T::Id::NAME
         )),
         WriteError::Overloaded => failure::crowded(),
-        WriteError::Unavailable(reason) => failure::unavailable(reason),
-        WriteError::Answered => failure::unavailable(fault),
+        WriteError::Unavailable(away) => failure::unavailable(away),
+        WriteError::Answered => failure::unavailable(&Away::other(fault)),
     }
 }

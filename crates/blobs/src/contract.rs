@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::io::AsyncRead;
 
-use crate::Key;
+use crate::{Away, Key, Lack};
 
 /// Bytes on their way; read to their end once.
 pub type Reader = Pin<Box<dyn AsyncRead + Send>>;
@@ -62,6 +62,17 @@ pub trait Blobs: Debug + Send + Sync {
     ) -> Result<Vec<Key>, Error>;
 }
 
+impl From<Error> for Away {
+    fn from(error: Error) -> Self {
+        let reason = error.to_string();
+        let lack = match error {
+            Error::Unavailable { reason, .. } => reason.lack,
+            Error::NotFound(_) => Lack::Other,
+        };
+        Self { lack, reason }
+    }
+}
+
 /// Why a blob was not stored, read or removed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
@@ -74,6 +85,6 @@ pub enum Error {
         /// Which blob or prefix.
         key: Key,
         /// What the disk or service says.
-        reason: String,
+        reason: Away,
     },
 }

@@ -19,7 +19,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::{Blobs, Error, Key, Reader};
+use crate::{Away, Blobs, Error, Key, Reader, Teller};
 
 /// Where files are written before they get their name; no key begins with a dot.
 const STAGE: &str = ".stage";
@@ -45,6 +45,7 @@ struct Inner {
     next: AtomicU64,
     /// Directories whose own entries are synced all the way up.
     known: Mutex<HashSet<PathBuf>>,
+    teller: Teller,
 }
 
 impl Folder {
@@ -61,18 +62,19 @@ impl Folder {
         for entry in fs::read_dir(&stage)? {
             fs::remove_file(entry?.path())?;
         }
-        let (next, known) = (AtomicU64::new(0), Mutex::default());
-        Ok(Self {
-            inner: Arc::new(Inner { root, next, known }),
-        })
+        Ok(Self::beside(root))
     }
 
     /// Opens the directory for reading beside another process that has it: nothing is made, and
     /// nothing of the other's is removed. A directory that is missing has no blobs.
     pub fn beside(root: impl Into<PathBuf>) -> Self {
-        let (root, next, known) = (root.into(), AtomicU64::new(0), Mutex::default());
         Self {
-            inner: Arc::new(Inner { root, next, known }),
+            inner: Arc::new(Inner {
+                root: root.into(),
+                next: AtomicU64::new(0),
+                known: Mutex::default(),
+                teller: Teller::default(),
+            }),
         }
     }
 
@@ -87,16 +89,9 @@ impl Folder {
         match done {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) if is_absent(&error) => Err(Error::NotFound(key.clone())),
-            Ok(Err(error)) => Err(unavailable(key, &error)),
-            Err(error) => Err(unavailable(key, &error)),
+            Ok(Err(error)) => Err(self.inner.unavailable(key, error)),
+            Err(error) => Err(self.inner.unavailable(key, io::Error::other(error))),
         }
-    }
-}
-
-fn unavailable(key: &Key, reason: &dyn std::fmt::Display) -> Error {
-    Error::Unavailable {
-        key: key.clone(),
-        reason: reason.to_string(),
     }
 }
 
@@ -113,19 +108,19 @@ impl Blobs for Folder {
         let stored = self
             .run(key, move |inner, key| Ok(inner.put(key, &bytes)))
             .await?;
-        stored.map_err(|error| unavailable(key, &error))
+        stored.map_err(|error| self.inner.unavailable(key, error))
     }
 
     async fn put_from(&self, key: &Key, content: Reader) -> Result<u64, Error> {
         let staged = Staged(self.inner.stage());
         let copied = arrive::stream(&staged.0, content).await;
-        let bytes = copied.map_err(|error| unavailable(key, &error))?;
+        let bytes = copied.map_err(|error| self.inner.unavailable(key, error))?;
         let named = self
             .run(key, move |inner, key| {
                 Ok(inner.name(&staged.0, &inner.path(key)))
             })
             .await?;
-        named.map_err(|error| unavailable(key, &error))?;
+        named.map_err(|error| self.inner.unavailable(key, error))?;
         Ok(bytes)
     }
 
@@ -199,6 +194,17 @@ fn absent_is_fine(error: io::Error) -> io::Result<()> {
 }
 
 impl Inner {
+    fn unavailable(&self, key: &Key, error: io::Error) -> Error {
+        let reason = Away::from(error);
+        if reason.is_full() {
+            self.teller.full(&self.root.display(), &reason);
+        }
+        Error::Unavailable {
+            key: key.clone(),
+            reason,
+        }
+    }
+
     fn path(&self, key: &Key) -> PathBuf {
         self.root.join(key.as_str())
     }

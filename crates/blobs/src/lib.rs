@@ -5,12 +5,14 @@
 
 #![forbid(unsafe_code)]
 
+mod away;
 pub mod conformance;
 mod contract;
 mod folder;
 mod key;
 pub mod s3;
 
+pub use away::{Away, Lack, Teller, lacks_room};
 pub use contract::{Blobs, Error, Reader};
 pub use folder::Folder;
 pub use key::{BadKey, Key};

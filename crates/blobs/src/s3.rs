@@ -15,7 +15,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::io::AsyncReadExt as _;
 use tokio_util::io::StreamReader;
 
-use crate::{Blobs, Error, Key, Reader};
+use crate::{Away, Blobs, Error, Key, Reader};
 
 /// Bytes of one part of a large upload. Services take ten thousand of them, and some want all to
 /// be of one size.
@@ -223,7 +223,7 @@ fn address(url: &str) -> Result<(String, String), BadOptions> {
 fn unavailable(key: &Key, reason: &dyn fmt::Display) -> Error {
     Error::Unavailable {
         key: key.clone(),
-        reason: reason.to_string(),
+        reason: Away::other(reason),
     }
 }
 

@@ -23,6 +23,8 @@ use outlast_store::{Order, Ready, Slice};
 
 use crate::{Kernel, dispatch, error, kernel::Inner};
 
+use words::Lacks;
+
 /// Unfinished sessions that are listed for a server.
 const LISTED: usize = 100;
 
@@ -46,7 +48,7 @@ impl Kernel {
         let stuck = (0_u32..)
             .take(state.threads.len())
             .any(|number| inner.monitor.is_stuck(session, number));
-        let silent = inner.silent();
+        let (silent, failure) = (inner.silent(), inner.failing().told());
         Ok(SessionDiagnosis {
             session_id: session,
             at: inner.clock.now(),
@@ -58,12 +60,17 @@ impl Kernel {
                 &threads,
                 stuck,
                 inner.slots.available_permits(),
-                silent.as_ref(),
+                Lacks {
+                    silent: silent.as_ref(),
+                    store: failure.as_ref(),
+                },
             ),
             stuck,
             next_deadline: state.next_deadline(),
             hand: hand(&state),
-            troubles: inner.troubles(&state, &newest, silent.as_ref()).await?,
+            troubles: inner
+                .troubles(&state, &newest, silent.as_ref(), failure.as_ref())
+                .await?,
             silent,
             threads,
         })
@@ -84,13 +91,15 @@ impl Kernel {
         let mut sessions = seen;
         sessions.sort_by_key(|one| (!one.stuck, one.last_record_at));
         sessions.truncate(LISTED);
+        let failure = inner.failing().told();
         Ok(ServerDiagnosis {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             process_id: inner.life.process(),
             at: inner.clock.now(),
             brains: inner.options.brains.max(1),
             busy: self.turns(),
-            store_failed_at: inner.store_failed_at(),
+            store_failed_at: failure.as_ref().map(|failure| failure.at),
+            store_failure: failure,
             hands: inner.hands.count(),
             silent: inner.silent(),
             waiting,

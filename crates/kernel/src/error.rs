@@ -5,7 +5,10 @@ use outlast_protocol::{
     id::{EnvironmentId, FileId, SessionId},
 };
 use outlast_session::Refusal;
-use outlast_store::{AppendError, ReadError, WriteError};
+use outlast_store::{AppendError, Away, ReadError, WriteError};
+
+/// What a session's log is called to those who wait for it.
+const LOG: &str = "the log";
 
 /// Why a brain cannot go on under its lease.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -30,9 +33,8 @@ pub enum LeaseError {
 impl From<AppendError> for LeaseError {
     fn from(error: AppendError) -> Self {
         match error {
-            AppendError::Unavailable(reason) | AppendError::Failed(reason) => {
-                Self::Unavailable(reason)
-            }
+            AppendError::Unavailable(away) => Self::Unavailable(away.reason),
+            AppendError::Failed(reason) => Self::Unavailable(reason),
             error @ (AppendError::Overloaded | AppendError::Crowded(_)) => {
                 Self::Unavailable(error.to_string())
             }
@@ -72,7 +74,7 @@ pub(crate) fn append(error: AppendError) -> Problem {
         }
         AppendError::Missing(what) => Problem::not_found(format_args!("`{what}`")),
         AppendError::Refused(Refusal::Client(problem)) => problem,
-        AppendError::Unavailable(reason) => unavailable(&reason),
+        AppendError::Unavailable(away) => unavailable(LOG, &away),
         AppendError::Overloaded => overloaded(),
         AppendError::Crowded(session) => {
             let words =
@@ -80,7 +82,7 @@ pub(crate) fn append(error: AppendError) -> Problem {
             Problem::new(ErrorCode::RateLimited, words)
         }
         // Another process can do it.
-        error @ AppendError::Dead(_) => unavailable(&error.to_string()),
+        error @ AppendError::Dead(_) => unavailable(LOG, &Away::other(error)),
         AppendError::Answered => answered(),
         AppendError::Refused(refusal) => internal(&refusal),
         AppendError::Failed(reason) => internal(&reason),
@@ -100,7 +102,7 @@ pub(crate) fn read(error: &ReadError) -> Problem {
     match error {
         ReadError::NotFound(what) => Problem::not_found(format_args!("`{what}`")),
         ReadError::Overloaded => overloaded(),
-        ReadError::Unavailable(reason) => unavailable(reason),
+        ReadError::Unavailable(away) => unavailable(LOG, away),
         ReadError::Unreadable(_) => internal(error),
     }
 }
@@ -114,12 +116,22 @@ pub(crate) fn internal(cause: &dyn std::fmt::Display) -> Problem {
     )
 }
 
-fn unavailable(reason: &str) -> Problem {
-    tracing::error!(reason, "the store is unavailable: {reason}");
-    Problem::new(
-        ErrorCode::Unavailable,
-        "the log cannot be written or read now; nothing was accepted",
-    )
+/// Returns what a client is told while `what` cannot be written or read.
+///
+/// Why is for the operator alone. That a disk is full the client is told too, because then it knows that
+/// somebody has to make room; where that is, is not its business.
+pub fn unavailable(what: &str, away: &Away) -> Problem {
+    if away.is_full() {
+        // Whoever met it tells the operator now and then; the log may lie on the same disk.
+        tracing::debug!(%away, "{what} cannot be written: {away}");
+        let words = format!(
+            "the server's disk is full: {what} cannot be written until there is room; nothing was accepted"
+        );
+        return Problem::new(ErrorCode::DiskFull, words);
+    }
+    tracing::error!(reason = %away, "{what} cannot be written or read: {away}");
+    let words = format!("{what} cannot be written or read now; nothing was accepted");
+    Problem::new(ErrorCode::Unavailable, words)
 }
 
 /// As much waits for the store as may.
@@ -143,7 +155,7 @@ pub(crate) fn write(error: &WriteError) -> Problem {
         WriteError::Moved { .. } => Problem::new(ErrorCode::Conflict, error.to_string()),
         WriteError::Referenced(_) => Problem::invalid(error.to_string()),
         WriteError::Overloaded => overloaded(),
-        WriteError::Unavailable(reason) => unavailable(reason),
+        WriteError::Unavailable(away) => unavailable(LOG, away),
         WriteError::Answered => answered(),
     }
 }

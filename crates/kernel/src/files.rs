@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use outlast_blobs::{Blobs, Key, Reader};
+use outlast_blobs::{Away, Blobs, Key, Reader};
 use outlast_protocol::{
     ErrorCode, Micros, Problem,
     file::{File, Scope},
@@ -40,6 +40,9 @@ const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Blobs that are remembered to be given up while the store is away; those beyond wait for the next
 /// process.
 const GIVEN_UP: usize = 10_000;
+
+/// What the bytes of files are called to those who wait for them.
+const FILES: &str = "files";
 
 /// Loose blobs that are removed at once.
 const CHUNK: usize = 100;
@@ -138,7 +141,7 @@ impl Loose {
         let (inner, key) = (self.inner.clone(), key.clone());
         let ended = |reason: &str| outlast_blobs::Error::Unavailable {
             key: key.clone(),
-            reason: reason.to_owned(),
+            reason: Away::other(reason),
         };
         let (stopped, died) = (ended("it was stopped"), ended("whoever wrote it died"));
         let tasks = self.inner.tasks.clone();
@@ -231,7 +234,9 @@ impl Kernel {
                 tracing::debug!(%fault, "an upload ended early: {fault}");
                 return Problem::invalid("the content ended early; nothing was accepted");
             }
-            unavailable(&fault)
+            let away = fault.into();
+            self.0.failed(&away);
+            error::unavailable(FILES, &away)
         })?;
         let hasher = hasher.lock().unwrap_or_else(PoisonError::into_inner);
         let digest = hasher.finalize().into();
@@ -316,7 +321,7 @@ impl Kernel {
         opened.map_err(|fault| match fault {
             // Removed between the look at its row and this.
             outlast_blobs::Error::NotFound(_) => gone(),
-            outlast_blobs::Error::Unavailable { .. } => unavailable(&fault),
+            outlast_blobs::Error::Unavailable { .. } => error::unavailable(FILES, &fault.into()),
         })
     }
 
@@ -334,14 +339,6 @@ impl Kernel {
             | WriteError::Answered => error::write(&fault),
         })
     }
-}
-
-fn unavailable(fault: &outlast_blobs::Error) -> Problem {
-    tracing::error!(%fault, "files cannot be written or read: {fault}");
-    Problem::new(
-        ErrorCode::Unavailable,
-        "files cannot be written or read now; nothing was accepted",
-    )
 }
 
 /// Ends files whose time is over, and removes blobs that nothing names.

@@ -2,10 +2,7 @@
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -18,7 +15,7 @@ use outlast_protocol::{
     seam::{Clock, Entropy},
 };
 use outlast_session::{Claim, Kind, Proposal, Record};
-use outlast_store::{Append, AppendError, Outcome, Receipt, Store, WriteError};
+use outlast_store::{Append, AppendError, Away, Outcome, Receipt, Store, WriteError};
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc},
     task::JoinHandle,
@@ -31,6 +28,7 @@ use crate::{
     crowd::Crowd,
     deadlines::{self, Timer},
     dispatch,
+    failing::Failing,
     files::{GivenUp, Publisher},
     hand::{self, Hands},
     insist::Lines,
@@ -128,8 +126,8 @@ pub(crate) struct Inner {
     pub(crate) lines: Lines,
     pub(crate) monitor: Monitor,
     pub(crate) quarantine: Quarantine,
-    /// When an append last found the store unavailable, in microseconds; 0 is never.
-    failed_at: AtomicI64,
+    /// What was last known of the store.
+    failing: Mutex<Failing>,
     /// Told when a thread may want a brain.
     pub(crate) wake: Notify,
     /// What runs out next, and who is told of something earlier.
@@ -160,8 +158,9 @@ impl Kernel {
         let before = clock.uptime();
         store.register(process, clock.now()).await?;
         let life = Arc::new(Life::new(clock.clone(), options.beats, process, before));
-        life::start(&life, store.clone())
-            .map_err(|fault| WriteError::Unavailable(format!("nothing can beat: {fault}")))?;
+        life::start(&life, store.clone()).map_err(|fault| {
+            WriteError::Unavailable(Away::other(format_args!("nothing can beat: {fault}")))
+        })?;
         // Never full: a lease is only sent along with the permit that it holds.
         let brains = options.brains.max(1);
         let (claims, receiver) = mpsc::channel(brains);
@@ -178,7 +177,7 @@ impl Kernel {
             lines: Lines::default(),
             monitor: Monitor::default(),
             quarantine: Quarantine::default(),
-            failed_at: AtomicI64::new(0),
+            failing: Mutex::default(),
             wake: Notify::new(),
             timer: Timer::default(),
             crowd: Crowd::default(),
@@ -345,9 +344,10 @@ impl Inner {
         outcome: &Result<Outcome, AppendError>,
         permit: Option<OwnedSemaphorePermit>,
     ) {
-        if let Err(AppendError::Unavailable(_)) = outcome {
-            let now = self.clock.now().0;
-            self.failed_at.store(now, Ordering::Relaxed);
+        match outcome {
+            Ok(_) => self.failing().ended(),
+            Err(AppendError::Unavailable(away)) => self.failed(away),
+            Err(_) => {}
         }
         match outcome {
             Ok(outcome) => self.absorb(outcome, permit),
@@ -359,10 +359,13 @@ impl Inner {
         }
     }
 
-    /// Returns when an append last found the store unavailable.
-    pub(crate) fn store_failed_at(&self) -> Option<Micros> {
-        let at = self.failed_at.load(Ordering::Relaxed);
-        (at != 0).then_some(Micros(at))
+    /// Notes that the store, or the place for files, took nothing.
+    pub(crate) fn failed(&self, away: &Away) {
+        self.failing().failed(away.lack, self.clock.now());
+    }
+
+    pub(crate) fn failing(&self) -> MutexGuard<'_, Failing> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts the brain that an outcome claimed for, and tells those whom it concerns.

@@ -17,6 +17,7 @@ mod diagnosis;
 mod dispatch;
 mod error;
 mod events;
+mod failing;
 mod files;
 mod follow;
 mod gateway;
@@ -38,7 +39,7 @@ mod tools;
 mod workspace;
 
 pub use checkpoint::Schedule;
-pub use error::LeaseError;
+pub use error::{LeaseError, unavailable};
 pub use events::{Cursor, EventPage, EventQuery};
 pub use files::{Attached, Received, shown};
 pub use follow::{Follower, News};

@@ -193,6 +193,27 @@ pub struct Silent {
     pub since: Micros,
 }
 
+/// A store, or a place for files, that took nothing.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct StoreFailure {
+    /// `disk_full` or `unavailable`.
+    pub kind: String,
+    /// When that was last so.
+    pub at: Micros,
+    /// Since when nothing was appended, if nothing was since then.
+    pub since: Option<Micros>,
+}
+
+impl StoreFailure {
+    /// The kind of a disk without room.
+    pub const FULL: &str = "disk_full";
+
+    /// Tells whether room is what is missing.
+    pub fn is_full(&self) -> bool {
+        self.kind == Self::FULL
+    }
+}
+
 /// Something that went wrong.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Trouble {
@@ -240,6 +261,9 @@ pub struct ServerDiagnosis {
     pub busy: usize,
     /// When the store failed last since the process began.
     pub store_failed_at: Option<Micros>,
+    /// How it failed then, and whether it still does.
+    #[serde(default)]
+    pub store_failure: Option<StoreFailure>,
     /// Hands that this process knows to live.
     pub hands: usize,
     /// What has them and does not answer, if so.

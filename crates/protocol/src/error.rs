@@ -41,6 +41,8 @@ codes! {
     Authentication = 401, "authentication_error";
     /// The request contradicts the stored state and a repeat cannot help.
     Conflict = 409, "conflict_error";
+    /// The disk of the server, or of its database, is full. Nothing was accepted.
+    DiskFull = 503, "api_error", "disk_full";
     /// An archived environment cannot be changed.
     EnvironmentArchived = 400, "invalid_request_error", "environment_archived";
     /// No environment of that id.
@@ -78,7 +80,7 @@ codes! {
     RequestTooLarge = 413, "request_too_large";
     /// The request took too long.
     Timeout = 408, "timeout_error";
-    /// The log cannot be written now: disk full, database gone. Nothing was accepted.
+    /// The log cannot be written now: the disk fails, the database is gone. Nothing was accepted.
     Unavailable = 503, "api_error";
 }
 
@@ -92,7 +94,7 @@ impl ErrorCode {
     pub fn is_passing(self) -> bool {
         matches!(
             self,
-            Self::Overloaded | Self::RateLimited | Self::Unavailable
+            Self::DiskFull | Self::Overloaded | Self::RateLimited | Self::Unavailable
         )
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
+use outlast_blobs::Away;
 use outlast_protocol::{
     Micros,
     id::{FileId, ProcessId, SessionId},
@@ -77,9 +78,9 @@ pub trait Files: Debug + Send + Sync {
 
 /// Returns the answer to whoever would name bytes that are not there for ever.
 pub(crate) fn given_up(blob: FileId) -> WriteError {
-    WriteError::Unavailable(format!(
+    WriteError::Unavailable(Away::other(format_args!(
         "the bytes `{blob}` were given up before they had a name"
-    ))
+    )))
 }
 
 /// A file as it is stored.

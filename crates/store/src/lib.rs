@@ -33,6 +33,8 @@ mod verify;
 mod waiting;
 mod watches;
 
+pub use outlast_blobs::{Away, Lack};
+
 pub use audit::{Audit, Auditor, Damage, Damaged, Found};
 pub use blob::Blob;
 pub use files::{FilePage, FileQuery, Files, Output, StoredFile};

@@ -4,6 +4,7 @@ use std::{fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
+use outlast_blobs::Away;
 use outlast_protocol::{
     Micros,
     id::{AgentId, EventId, IncarnationId, ProcessId, SessionId},
@@ -151,7 +152,7 @@ pub enum AppendError {
     /// The disk is full or fails, the database is away, or the store is closing: nothing was appended,
     /// or nobody knows. The same append may be proposed again.
     #[error("the log cannot be written: {0}")]
-    Unavailable(String),
+    Unavailable(Away),
     /// The log cannot take this append, however well the disk is: nothing was appended.
     #[error("the log cannot take it: {0}")]
     Failed(String),
@@ -186,7 +187,18 @@ pub enum ReadError {
     Overloaded,
     /// The disk or database fails.
     #[error("the store cannot be read: {0}")]
-    Unavailable(String),
+    Unavailable(Away),
+}
+
+impl From<ReadError> for Away {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Unavailable(away) => away,
+            ReadError::NotFound(_) | ReadError::Unreadable(_) | ReadError::Overloaded => {
+                Self::other(error)
+            }
+        }
+    }
 }
 
 /// A slice of a log by position.

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
+use outlast_blobs::Away;
 use outlast_protocol::{
     Micros,
     id::{ApiKeyId, ProcessId, SessionId},
@@ -282,7 +283,20 @@ pub enum WriteError {
     Overloaded,
     /// The disk is full or fails, or the store is closing.
     #[error("the store cannot be written: {0}")]
-    Unavailable(String),
+    Unavailable(Away),
+}
+
+impl From<WriteError> for Away {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Unavailable(away) => away,
+            WriteError::NotFound(_)
+            | WriteError::Moved { .. }
+            | WriteError::Referenced(_)
+            | WriteError::Answered
+            | WriteError::Overloaded => Self::other(error),
+        }
+    }
 }
 
 impl From<WriteError> for ReadError {
@@ -293,7 +307,7 @@ impl From<WriteError> for ReadError {
             WriteError::Moved { .. }
             | WriteError::Referenced(_)
             | WriteError::Unavailable(_)
-            | WriteError::Answered => Self::Unavailable(error.to_string()),
+            | WriteError::Answered => Self::Unavailable(error.into()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use outlast_blobs::Away;
 use outlast_protocol::{id::SessionId, seam::Entropy};
 use outlast_session::{Body, Json, Proposal, Record, Said, Step};
 
@@ -11,7 +12,7 @@ use crate::{
 };
 
 /// Bodies that lie in blobs already, or why they do not.
-pub(crate) type Staged = Result<Vec<(Json, Material)>, String>;
+pub(crate) type Staged = Result<Vec<(Json, Material)>, Away>;
 
 /// What came of an append; copies of bodies in blobs are still to be loaded.
 #[derive(Debug)]
@@ -113,9 +114,9 @@ pub(crate) async fn stage(
         let (source, entropy) = (body.clone(), entropy.clone());
         let digesting =
             tokio::task::spawn_blocking(move || Material::fresh(&source, &*entropy)).await;
-        let material = digesting.map_err(|error| error.to_string())?;
+        let material = digesting.map_err(Away::other)?;
         let put = blobs.put(session, &material.digest, body.clone()).await;
-        put.map_err(|error| error.to_string())?;
+        put?;
         metrics::blob(body.get().len());
         staged.push((body, material));
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use outlast_blobs::Away;
 use outlast_protocol::id::SessionId;
 use outlast_session::Json;
 use tokio::{
@@ -109,7 +110,7 @@ pub(crate) enum Turned {
 impl From<Turned> for AppendError {
     fn from(turned: Turned) -> Self {
         match turned {
-            Turned::Closed => Self::Unavailable(turned.to_string()),
+            Turned::Closed => Self::Unavailable(Away::other(turned)),
             Turned::Full => Self::Overloaded,
             Turned::Crowded(session) => Self::Crowded(session),
         }
@@ -119,7 +120,7 @@ impl From<Turned> for AppendError {
 impl From<Turned> for WriteError {
     fn from(turned: Turned) -> Self {
         match turned {
-            Turned::Closed => Self::Unavailable(turned.to_string()),
+            Turned::Closed => Self::Unavailable(Away::other(turned)),
             // What is no append stands in no session's line.
             Turned::Full | Turned::Crowded(_) => Self::Overloaded,
         }

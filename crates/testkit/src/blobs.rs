@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use outlast_blobs::{Blobs, Error, Key, Reader};
+use outlast_blobs::{Away, Blobs, Error, Key, Reader};
 use tokio::{io::AsyncReadExt as _, sync::Semaphore};
 
 pub use mortal::Mortal;
@@ -63,7 +63,7 @@ impl Memory {
     fn work(&self, key: &Key) -> Result<MutexGuard<'_, Inner>, Error> {
         let inner = self.lock();
         if inner.failing {
-            let reason = "told to fail".to_owned();
+            let reason = Away::other("told to fail");
             return Err(Error::Unavailable {
                 key: key.clone(),
                 reason,
@@ -85,7 +85,7 @@ impl Blobs for Memory {
         let read = content.read_to_end(&mut bytes).await;
         read.map_err(|error| Error::Unavailable {
             key: key.clone(),
-            reason: error.to_string(),
+            reason: error.into(),
         })?;
         let length = bytes.len() as u64;
         self.put(key, bytes.into()).await?;

@@ -16,8 +16,8 @@ use outlast_protocol::{
 };
 use outlast_session::{Record, State};
 use outlast_store::{
-    ApiKey, Append, AppendError, Blob, FilePage, FileQuery, Files, Listing, Log, Pending, Process,
-    Pulse, ReadError, Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
+    ApiKey, Append, AppendError, Away, Blob, FilePage, FileQuery, Files, Listing, Log, Pending,
+    Process, Pulse, ReadError, Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
     Resources, SessionQuery, Slice, Snapshot, StoredFile, WriteError,
 };
 use tokio::sync::watch;
@@ -53,7 +53,7 @@ pub struct Faulty<S> {
     count: AtomicU64,
     silent: AtomicBool,
     hook: Mutex<Box<Hook>>,
-    away: AtomicBool,
+    away: Mutex<Option<Away>>,
 }
 
 impl<S: fmt::Debug> fmt::Debug for Faulty<S> {
@@ -73,20 +73,24 @@ impl<S> Faulty<S> {
             count: AtomicU64::new(0),
             silent: AtomicBool::new(false),
             hook: Mutex::new(hook),
-            away: AtomicBool::new(false),
+            away: Mutex::default(),
         }
     }
 
     /// Makes every append and every note of a blob fail, or lets them succeed again.
     pub fn away(&self, away: bool) {
-        self.away.store(away, Ordering::SeqCst);
+        self.lacks(away.then(|| Away::other(AWAY)));
+    }
+
+    /// Makes the same fail, and probes too, for such a reason; or lets them succeed again.
+    pub fn lacks(&self, away: Option<Away>) {
+        *self.away.lock().unwrap_or_else(PoisonError::into_inner) = away;
     }
 
     fn here(&self) -> Result<(), WriteError> {
-        if self.away.load(Ordering::SeqCst) {
-            return Err(WriteError::Unavailable(AWAY.to_owned()));
-        }
-        Ok(())
+        let away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        away.clone()
+            .map_or(Ok(()), |away| Err(WriteError::Unavailable(away)))
     }
 
     /// Lets the append that is the n-th from now on, counted from 1, meet a fault.
@@ -107,8 +111,8 @@ impl<S> Faulty<S> {
 
     fn hear(&self) -> Result<(), WriteError> {
         if self.silent.load(Ordering::SeqCst) {
-            let words = "processes are not heard".to_owned();
-            return Err(WriteError::Unavailable(words));
+            let words = "processes are not heard";
+            return Err(WriteError::Unavailable(Away::other(words)));
         }
         Ok(())
     }
@@ -127,7 +131,7 @@ impl<S> Faulty<S> {
 const AWAY: &str = "a fault was injected";
 
 fn lost() -> AppendError {
-    AppendError::Unavailable(AWAY.to_owned())
+    AppendError::Unavailable(Away::other(AWAY))
 }
 
 #[async_trait]
@@ -138,8 +142,10 @@ impl<S: Log + Clone + 'static> Log for Faulty<S> {
             let mut hook = self.hook.lock().unwrap_or_else(PoisonError::into_inner);
             hook(number, session, &append)
         };
+        if let Err(away) = self.here() {
+            return Box::pin(async move { Err(AppendError::Unavailable(away.into())) });
+        }
         match fault {
-            _ if self.here().is_err() => Box::pin(async { Err(lost()) }),
             Fault::None => self.inner.append(session, append),
             Fault::Before => Box::pin(async { Err(lost()) }),
             Fault::Full => Box::pin(async { Err(AppendError::Overloaded) }),
@@ -336,6 +342,7 @@ impl<S: Resources> Resources for Faulty<S> {
     }
 
     async fn probe(&self) -> Result<(), WriteError> {
+        self.here()?;
         self.inner.probe().await
     }
 }

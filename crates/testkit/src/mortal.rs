@@ -9,8 +9,8 @@ use outlast_protocol::{
 };
 use outlast_session::{Record, State};
 use outlast_store::{
-    ApiKey, Append, AppendError, Blob, FilePage, FileQuery, Files, Listing, Log, Pending, Process,
-    Pulse, ReadError, Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
+    ApiKey, Append, AppendError, Away, Blob, FilePage, FileQuery, Files, Listing, Log, Pending,
+    Process, Pulse, ReadError, Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
     Resources, SessionQuery, Slice, Snapshot, StoredFile, WriteError,
 };
 use tokio::sync::watch;
@@ -75,7 +75,7 @@ impl<S> Mortal<S> {
         name: &'static str,
         doing: impl Future<Output = Result<T, ReadError>>,
     ) -> Result<T, ReadError> {
-        let failure = || ReadError::Unavailable(INJECTED.to_owned());
+        let failure = || ReadError::Unavailable(Away::other(INJECTED));
         self.faults.pass(name, doing, failure).await
     }
 
@@ -84,7 +84,7 @@ impl<S> Mortal<S> {
         name: &'static str,
         doing: impl Future<Output = Result<T, WriteError>>,
     ) -> Result<T, WriteError> {
-        let failure = || WriteError::Unavailable(INJECTED.to_owned());
+        let failure = || WriteError::Unavailable(Away::other(INJECTED));
         self.faults.pass(name, doing, failure).await
     }
 }
@@ -101,7 +101,7 @@ impl<S: Log> Log for Mortal<S> {
         };
         let faults = self.faults.clone();
         Box::pin(async move {
-            let failure = || AppendError::Unavailable(INJECTED.to_owned());
+            let failure = || AppendError::Unavailable(Away::other(INJECTED));
             faults.finish(fate, pending, failure).await
         })
     }

@@ -19,6 +19,7 @@ mod diagnosis;
 mod environments;
 mod events;
 mod files;
+mod full;
 mod limits;
 mod once;
 mod paging;

@@ -2,7 +2,7 @@
 
 use outlast_protocol::{
     Micros, Outcome, Problem,
-    diagnosis::{Part, Silent, Trouble},
+    diagnosis::{Part, Silent, StoreFailure, Trouble},
 };
 use outlast_session::{
     Kind, Record, State,
@@ -49,14 +49,13 @@ impl Inner {
         state: &State,
         newest: &[Record],
         silent: Option<&Silent>,
+        failure: Option<&StoreFailure>,
     ) -> Result<Vec<Trouble>, Problem> {
         let mut all: Vec<Trouble> = newest.iter().filter_map(trouble).collect();
         if let Some(record) = self.last_error(state).await.map_err(|e| error::read(&e))? {
             all.extend(trouble(&record));
         }
-        if let Some(at) = self.store_failed_at() {
-            all.push(of(Part::Log, "unavailable", at, None));
-        }
+        all.extend(failure.map(|failure| of(Part::Log, &failure.kind, failure.at, None)));
         if let Some(at) = self.publisher.left_out_since(state.id) {
             all.push(of(Part::Hand, "outputs_left_out", at, None));
         }

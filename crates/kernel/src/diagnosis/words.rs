@@ -1,7 +1,18 @@
 //! The verdict in one sentence, made of ids and counts alone.
 
-use outlast_protocol::diagnosis::{CallStands, Holder, Silent, ThreadDiagnosis, WaitsFor};
+use outlast_protocol::diagnosis::{
+    CallStands, Holder, Silent, StoreFailure, ThreadDiagnosis, WaitsFor,
+};
 use outlast_session::State;
+
+/// What turns may wait for that is no part of their session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lacks<'a> {
+    /// What has the hands and does not answer.
+    pub(super) silent: Option<&'a Silent>,
+    /// How the store failed last.
+    pub(super) store: Option<&'a StoreFailure>,
+}
 
 /// Says who has to do what next.
 pub(super) fn verdict(
@@ -9,7 +20,7 @@ pub(super) fn verdict(
     threads: &[ThreadDiagnosis],
     stuck: bool,
     free: usize,
-    silent: Option<&Silent>,
+    lacks: Lacks<'_>,
 ) -> String {
     let words: Vec<String> = threads
         .iter()
@@ -22,11 +33,12 @@ pub(super) fn verdict(
         })
         .collect();
     let mut words = words.join("; ");
-    if let Some(Silent { who, since }) = silent {
+    if let Some(Silent { who, since }) = lacks.silent {
         words.push_str(&format!(
             "; {who} has not answered since {since}, and calls cannot run until it does"
         ));
     }
+    words.extend(lacks.store.and_then(stored));
     if state.archived_at.is_some() {
         return "archived: nothing follows".to_owned();
     }
@@ -34,6 +46,18 @@ pub(super) fn verdict(
         return format!("STUCK, nobody will wake it by itself: {words}");
     }
     words
+}
+
+/// Says that nothing can be appended at the moment.
+fn stored(failure: &StoreFailure) -> Option<String> {
+    let since = failure.since?;
+    Some(if failure.is_full() {
+        format!(
+            "; the server's disk is full since {since}: nothing is recorded until there is room"
+        )
+    } else {
+        format!("; the log cannot be written since {since}, and turns wait for it")
+    })
 }
 
 fn thread_words(thread: &ThreadDiagnosis, free: usize) -> String {

@@ -170,12 +170,12 @@ impl Inner {
         let opened = self.blobs.open(&key(blob), 0).await;
         let content = opened.map_err(|fault| match fault {
             outlast_blobs::Error::NotFound(_) => ReadError::NotFound(blob.to_string()),
-            outlast_blobs::Error::Unavailable { .. } => ReadError::Unavailable(fault.to_string()),
+            outlast_blobs::Error::Unavailable { .. } => ReadError::Unavailable(fault.into()),
         })?;
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         let mut content = content.take(size);
         let read = content.read_to_end(&mut bytes).await;
-        read.map_err(|fault| ReadError::Unavailable(fault.to_string()))?;
+        read.map_err(|fault| ReadError::Unavailable(fault.into()))?;
         Ok(bytes)
     }
 }

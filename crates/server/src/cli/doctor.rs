@@ -4,7 +4,7 @@ mod show;
 
 use clap::Args;
 use outlast_protocol::{
-    diagnosis::{ServerDiagnosis, SessionDiagnosis},
+    diagnosis::{ServerDiagnosis, SessionDiagnosis, StoreFailure},
     id::SessionId,
 };
 use serde::de::DeserializeOwned;
@@ -65,7 +65,9 @@ async fn server(json: bool, client: &Client, console: &mut Console) -> Result<Ex
         console.write(&show::server(&diagnosis))?;
     }
     let stuck = diagnosis.sessions.iter().any(|one| one.stuck);
-    Ok(exit(stuck || diagnosis.silent.is_some()))
+    let failing = |failure: &StoreFailure| failure.since.is_some();
+    let failing = diagnosis.store_failure.as_ref().is_some_and(failing);
+    Ok(exit(stuck || failing || diagnosis.silent.is_some()))
 }
 
 /// Where a server says what it does.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use outlast_blobs::{Blobs, Error, Folder, Key, Reader};
+use outlast_blobs::{Away, Blobs, Error, Folder, Key, Reader};
 
 use super::StartError;
 use crate::config;
@@ -39,7 +39,7 @@ impl Late {
     }
 
     fn place(&self, key: &Key) -> Result<&dyn Blobs, Error> {
-        let reason = "not open yet".to_owned();
+        let reason = Away::other("not open yet");
         let place = self.0.get().ok_or_else(|| Error::Unavailable {
             key: key.clone(),
             reason,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::support::{
-    Binary, Disk, Does as _, Output, TestServer, bash, leftovers, message, of, outlast, said,
+    Binary, Disk, Does as _, Output, TestServer, bash, leftovers, log, message, of, outlast, said,
     script, until,
 };
 
@@ -21,6 +21,7 @@ async fn a_full_disk_refuses_what_is_new_and_loses_nothing() {
     let session = server.client().session("scripted").await;
     server.play(&session, &[message("before")], 1).await;
     disk.fill();
+    assert!(outlast_blobs::lacks_room(disk.path()));
     let path = format!("/v1/sessions/{session}/events");
     // Small appends may still fit into what the database has; a large one does not.
     let large = "y".repeat(1 << 20);
@@ -30,6 +31,26 @@ async fn a_full_disk_refuses_what_is_new_and_loses_nothing() {
     })
     .await;
     assert_eq!(refused.status(), Some(503), "{refused}");
+    is_named(&refused.to_string(), disk.path());
+    let full = small_ones_too(&server, &path).await;
+    is_named(&full, disk.path());
+    // Every probe takes a little of the room that is left in the log of the database.
+    until("the server not to be ready", async || {
+        let body = json!({"events": [message("small")]});
+        drop(server.client().post(&path, &body).await);
+        let told = server.client().get("/readyz", &[]).await.err()?;
+        is_named(&told.to_string(), disk.path());
+        Some(())
+    })
+    .await;
+    let found = server.client().get("/outlast/v1/diagnosis", &[]).await;
+    let failure = &found.unwrap()["store_failure"];
+    assert_eq!(failure["kind"], "disk_full", "{failure}");
+    assert!(failure["since"].is_string(), "{failure}");
+    let found = format!("/outlast/v1/sessions/{session}/diagnosis");
+    let found = server.client().get(&found, &[]).await.unwrap();
+    assert_eq!(found["troubles"][0]["kind"], "disk_full", "{found}");
+    told_now_and_then(disk.path());
     // What was accepted can still be read.
     let kept = server.client().events(&session).await;
     assert!(
@@ -59,6 +80,34 @@ async fn a_full_disk_refuses_what_is_new_and_loses_nothing() {
         );
     }
     drop(server);
+}
+
+/// Asserts that a client is told that the disk is full, and not where.
+#[track_caller]
+fn is_named(told: &str, place: &Path) {
+    assert!(told.contains("the server's disk is full"), "{told}");
+    assert!(!told.contains(place.to_str().unwrap()), "{told}");
+}
+
+/// Sends small messages until they are refused too; returns what is said then.
+async fn small_ones_too(server: &TestServer, path: &str) -> String {
+    let refused = until("small ones to be refused", async || {
+        let body = json!({"events": [message(&"z".repeat(10_000))]});
+        let sent = server.client().post(path, &body).await;
+        sent.err().filter(|error| error.status() == Some(503))
+    })
+    .await;
+    refused.to_string()
+}
+
+/// Asserts that the operator is told of the directory, and not with every request.
+fn told_now_and_then(place: &Path) {
+    let lines = log::lines();
+    let place = place.to_str().unwrap();
+    let told = |line: &&str| line.contains("the disk is full") && line.contains(place);
+    let count = lines.lines().filter(told).count();
+    // The database and the blobs each have their own.
+    assert!((1..=4).contains(&count), "{count}");
 }
 
 /// A call that says when it begins, goes on for so long, and counts how often it ran.
@@ -157,6 +206,8 @@ async fn turns_wait_while_the_disk_is_full_and_go_on_by_themselves() {
     sleep(Duration::from_millis(500)).await;
     let refused = stay_full(&disk, &server, &sessions[0], &large).await;
     assert_eq!(refused, Some(503));
+    let doctor = Output::of(outlast(dir).arg("doctor")).await;
+    assert!(doctor.out.contains(", disk_full"), "{doctor:?}");
     disk.free();
     let mut all = Vec::new();
     for session in &sessions {

@@ -4,7 +4,7 @@ mod binary;
 mod disk;
 pub(crate) mod host;
 pub(crate) mod leftovers;
-mod log;
+pub(crate) mod log;
 mod server;
 
 pub(crate) use binary::{Binary, Output, outlast, signal};

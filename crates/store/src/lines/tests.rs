@@ -1,3 +1,4 @@
+use outlast_blobs::Away;
 use outlast_protocol::{Micros, seam::Entropy};
 
 use super::*;
@@ -162,7 +163,7 @@ fn what_waits_for_a_body_holds_up_its_session_alone() {
     assert_eq!(fill(&mut lines), [(2, 0)]);
     lines.staged(second, Ok(Vec::new()));
     assert!(!lines.is_ready(), "the first is not there yet");
-    lines.staged(first, Err("no room".to_owned()));
+    lines.staged(first, Err(Away::full("no room")));
     assert_eq!(fill(&mut lines), [(1, 1_000), (1, 1), (1, 2)]);
     lines.staged(first, Ok(Vec::new()));
     assert!(!lines.is_ready() && lines.lines.is_empty());

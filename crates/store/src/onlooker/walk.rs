@@ -127,7 +127,7 @@ impl<T: Tables> Walk<'_, T> {
             let hidden = Damage::Projection("whether clients see it");
             return Ok(Err(hidden.at(position)));
         }
-        show(&record).map_err(|error| ReadError::Unavailable(error.to_string()))?;
+        show(&record).map_err(|error| ReadError::Unavailable(error.into()))?;
         Ok(Ok(()))
     }
 

@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 
+use outlast_blobs::Away;
 use tokio_postgres::error::{Severity, SqlState};
 
 use super::certificate;
@@ -125,6 +126,31 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// Puts it into words for those who asked.
+    pub(super) fn away(&self) -> Away {
+        if self.is_of_room() {
+            Away::full(self)
+        } else {
+            Away::other(self)
+        }
+    }
+
+    /// Tells whether the disk of the database, or that of the blobs, is full.
+    pub(super) fn is_of_room(&self) -> bool {
+        match self {
+            Self::Blob(outlast_blobs::Error::Unavailable { reason, .. }) => reason.is_full(),
+            Self::Sql(_)
+            | Self::Away(_)
+            | Self::Silent
+            | Self::Crowded
+            | Self::Blob(_)
+            | Self::Unreadable(_)
+            | Self::Bug(_) => self.code() == Some(&SqlState::DISK_FULL),
+        }
+    }
+}
+
 impl From<Fault> for ReadError {
     fn from(fault: Fault) -> Self {
         match fault {
@@ -137,7 +163,7 @@ impl From<Fault> for ReadError {
             | Fault::Silent
             | Fault::Away(_)
             | Fault::Blob(outlast_blobs::Error::Unavailable { .. }) => {
-                Self::Unavailable(fault.to_string())
+                Self::Unavailable(fault.away())
             }
         }
     }
@@ -148,7 +174,7 @@ impl From<Fault> for WriteError {
         if matches!(fault, Fault::Crowded) {
             Self::Overloaded
         } else {
-            Self::Unavailable(fault.to_string())
+            Self::Unavailable(fault.away())
         }
     }
 }
@@ -160,7 +186,7 @@ impl From<&Fault> for AppendError {
         } else if fault.is_of_the_append() {
             Self::Failed(fault.to_string())
         } else {
-            Self::Unavailable(fault.to_string())
+            Self::Unavailable(fault.away())
         }
     }
 }

@@ -15,6 +15,7 @@ mod statement;
 
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
+use outlast_blobs::{Away, Teller};
 use tokio::time::{Instant, sleep};
 
 use self::{
@@ -57,6 +58,8 @@ pub(super) struct Lane {
     doubts: Vec<Doubt>,
     /// Tries to connect since it last succeeded.
     tries: u32,
+    /// Tells the operator of a full disk.
+    teller: Teller,
 }
 
 /// Fails what waits when a lane ends, in whatever way.
@@ -78,6 +81,7 @@ impl Lane {
             groups: VecDeque::new(),
             doubts: Vec::new(),
             tries: 0,
+            teller: Teller::default(),
         }
     }
 
@@ -249,7 +253,7 @@ impl Lane {
 }
 
 fn away(reason: &str) -> AppendError {
-    AppendError::Unavailable(reason.to_owned())
+    AppendError::Unavailable(Away::other(reason))
 }
 
 /// Tells what waits for a lane that does not get on, for ever.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use outlast_blobs::Away;
 use outlast_protocol::{
     Micros,
     id::{EventId, IncarnationId, SessionId},
@@ -184,7 +185,7 @@ impl Postgres {
         let staging = Staging {
             ticket: queue.push_staging(job)?,
             queue,
-            staged: Err("the body was not put into a blob".to_owned()),
+            staged: Err(Away::other("the body was not put into a blob")),
         };
         let (bodies, entropy) = (self.room.bodies.clone(), self.room.seams.entropy.clone());
         let work = staging.end(staging::stage(session, large, bodies, entropy));

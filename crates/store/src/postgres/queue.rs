@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use outlast_blobs::Away;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
@@ -109,7 +110,7 @@ impl Queue {
         let old = |job: &AppendJob| now.saturating_duration_since(job.since) >= patience;
         let gone = self.lock().lines.expired(old);
         for job in gone {
-            job.answer(Err(AppendError::Unavailable(reason.to_owned())));
+            job.answer(Err(AppendError::Unavailable(Away::other(reason))));
         }
     }
 
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!(sizes(&queue.take(false).await.unwrap()), [1, 4]);
         assert_eq!(sizes(&queue.take(true).await.unwrap()), [0; 0]);
         queue.push(job(1, 5)).unwrap();
-        queue.staged(ticket, Err("no".to_owned()));
+        queue.staged(ticket, Err(Away::other("no")));
         let taken = queue.take(false).await.unwrap();
         assert_eq!(sizes(&taken), [2, 3, 5]);
         assert!(taken[0].staged.is_err());

@@ -5,6 +5,7 @@ mod material;
 
 use std::{collections::HashMap, sync::Arc};
 
+use outlast_blobs::Away;
 use outlast_protocol::id::SessionId;
 use outlast_session::{Answer, Decision, Proposal, Record, Refusal, State};
 use rusqlite::Connection;
@@ -60,7 +61,8 @@ impl Pass<'_> {
     }
 
     fn decide(&mut self, job: &AppendJob) -> Result<Done, Stop> {
-        let staged = job.staged.as_ref().map_err(|error| unavailable(error))?;
+        let staged = job.staged.as_ref();
+        let staged = staged.map_err(|away| AppendError::Unavailable(away.clone()))?;
         let (session, proposal) = (job.session, &job.append.proposal);
         if receipts::answered(self.transaction, job.append.receipt.as_ref())? {
             return Err(AppendError::Answered.into());
@@ -176,5 +178,5 @@ impl Pass<'_> {
 }
 
 fn unavailable(reason: &dyn std::fmt::Display) -> AppendError {
-    AppendError::Unavailable(reason.to_string())
+    AppendError::Unavailable(Away::other(reason))
 }

@@ -2,6 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
+use outlast_blobs::Away;
 use outlast_session::Erase;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::time::sleep;
@@ -47,7 +48,7 @@ impl Sqlite {
         for _ in 0..TRIES {
             let path = self.readers.path().to_owned();
             let emptied = tokio::task::spawn_blocking(move || truncate(&path)).await;
-            let emptied = emptied.map_err(|error| ReadError::Unavailable(error.to_string()))?;
+            let emptied = emptied.map_err(|error| ReadError::Unavailable(Away::other(error)))?;
             if emptied? {
                 return Ok(());
             }
@@ -55,7 +56,7 @@ impl Sqlite {
         }
         let words =
             "somebody reads the database all the time, so its log still has what was erased";
-        Err(ReadError::Unavailable(words.to_owned()))
+        Err(ReadError::Unavailable(Away::other(words)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can go wrong below the store's own errors.
 
+use outlast_blobs::Away;
 use rusqlite::ErrorCode;
 
 use crate::{ReadError, WriteError, stored::Unreadable};
@@ -45,6 +46,23 @@ impl Fault {
             Self::Blob(_) | Self::Unreadable(_) | Self::Bug(_) => false,
         }
     }
+
+    /// Puts it into words for those who asked.
+    pub(super) fn away(&self) -> Away {
+        match self {
+            Self::Blob(outlast_blobs::Error::Unavailable { reason, .. }) if reason.is_full() => {
+                Away::full(self)
+            }
+            Self::Sql(error) | Self::Commit(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DiskFull) =>
+            {
+                Away::full(self)
+            }
+            Self::Sql(_) | Self::Commit(_) | Self::Blob(_) | Self::Unreadable(_) | Self::Bug(_) => {
+                Away::other(self)
+            }
+        }
+    }
 }
 
 /// Tells which results are not about the statement that met them.
@@ -74,7 +92,7 @@ impl From<Fault> for ReadError {
             Fault::Sql(_)
             | Fault::Commit(_)
             | Fault::Blob(outlast_blobs::Error::Unavailable { .. }) => {
-                Self::Unavailable(fault.to_string())
+                Self::Unavailable(fault.away())
             }
         }
     }
@@ -82,12 +100,32 @@ impl From<Fault> for ReadError {
 
 impl From<Fault> for WriteError {
     fn from(fault: Fault) -> Self {
-        Self::Unavailable(fault.to_string())
+        Self::Unavailable(fault.away())
     }
 }
 
 impl From<rusqlite::Error> for ReadError {
     fn from(error: rusqlite::Error) -> Self {
         Fault::from(error).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{Error, ffi};
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_from_other_troubles() {
+        let of = |code| Error::SqliteFailure(ffi::Error::new(code), None);
+        for (code, full) in [
+            (ffi::SQLITE_FULL, true),
+            (ffi::SQLITE_IOERR_WRITE, false),
+            (ffi::SQLITE_BUSY, false),
+        ] {
+            assert_eq!(Fault::Commit(of(code)).away().is_full(), full, "{code}");
+            assert_eq!(Fault::Sql(of(code)).away().is_full(), full, "{code}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use outlast_blobs::Away;
 use outlast_protocol::id::SessionId;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -52,18 +53,18 @@ impl Waits for Job {
 
 impl Job {
     /// Tells the writer that nothing can be written now.
-    pub(super) fn fail(self, reason: &str) {
+    pub(super) fn fail(self, away: Away) {
         match self {
-            Self::Append(job) => job.answer(Err(AppendError::Unavailable(reason.to_owned()))),
-            Self::Write(write) => write.fail(reason),
+            Self::Append(job) => job.answer(Err(AppendError::Unavailable(away))),
+            Self::Write(write) => write.fail(away),
         }
     }
 
     /// Tells the writer that this cannot be written, though anything else can.
-    pub(super) fn refuse(self, reason: &str) {
+    pub(super) fn refuse(self, fault: &Fault) {
         match self {
-            Self::Append(job) => job.answer(Err(AppendError::Failed(reason.to_owned()))),
-            Self::Write(write) => write.fail(reason),
+            Self::Append(job) => job.answer(Err(AppendError::Failed(fault.to_string()))),
+            Self::Write(write) => write.fail(fault.away()),
         }
     }
 }
@@ -79,7 +80,7 @@ pub(super) trait Write: fmt::Debug + Send {
     fn done(self: Box<Self>);
 
     /// Tells its asker that nothing was written.
-    fn fail(self: Box<Self>, reason: &str);
+    fn fail(self: Box<Self>, away: Away);
 }
 
 /// A write made of a closure.
@@ -130,10 +131,7 @@ where
         }
     }
 
-    fn fail(self: Box<Self>, reason: &str) {
-        drop(
-            self.reply
-                .send(Err(WriteError::Unavailable(reason.to_owned()))),
-        );
+    fn fail(self: Box<Self>, away: Away) {
+        drop(self.reply.send(Err(WriteError::Unavailable(away))));
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use outlast_blobs::Away;
 use outlast_protocol::{
     Micros,
     id::{EventId, IncarnationId, SessionId},
@@ -172,7 +173,7 @@ impl Sqlite {
         let ticket = self.queue.push_staging(job)?;
         let (queue, bodies) = (self.queue.clone(), self.room.loader.bodies.clone());
         let entropy = self.room.seams.entropy.clone();
-        let staged = Err("the body was not put into a blob".to_owned());
+        let staged = Err(Away::other("the body was not put into a blob"));
         let staging = Staging {
             queue,
             ticket,

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use outlast_blobs::Away;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
@@ -45,7 +46,7 @@ impl Readers {
         self: &Arc<Self>,
         work: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T, ReadError> {
-        let closed = |_| ReadError::Unavailable("the store is closed".to_owned());
+        let closed = |_| ReadError::Unavailable(Away::other("the store is closed"));
         let place = self.waiting.place().ok_or(ReadError::Overloaded)?;
         let permit = self.permits.clone().acquire_owned().await.map_err(closed)?;
         drop(place);
@@ -56,7 +57,7 @@ impl Readers {
             readers.run(work)
         })
         .await;
-        done.map_err(|error| ReadError::Unavailable(error.to_string()))?
+        done.map_err(|error| ReadError::Unavailable(Away::other(error)))?
     }
 
     fn run<T>(

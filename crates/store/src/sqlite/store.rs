@@ -137,7 +137,7 @@ impl Resources for Sqlite {
         self.readers
             .read(|tx| Ok(tx.query_row("SELECT count FROM probes", [], |_| Ok(()))?))
             .await
-            .map_err(|error| WriteError::Unavailable(error.to_string()))?;
+            .map_err(|error| WriteError::Unavailable(error.into()))?;
         self.write(resources::probe).await
     }
 }

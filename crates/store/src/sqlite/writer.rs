@@ -4,6 +4,7 @@ mod batch;
 
 use std::{sync::Arc, time::Duration};
 
+use outlast_blobs::{Away, Teller};
 use rusqlite::Connection;
 use tokio::time::Instant;
 
@@ -36,8 +37,10 @@ pub(super) struct Writer {
     sync: Duration,
     /// Writes in the batch before this one.
     last: usize,
-    /// Whether the disk took the last batch.
-    healthy: bool,
+    /// Why the disk took no batch, until it takes one.
+    trouble: Option<Away>,
+    /// Tells the operator of a full disk.
+    teller: Teller,
     /// Bytes of log since the last checkpoint, roughly.
     log: usize,
     /// Batches since work between batches had its turn.
@@ -57,14 +60,15 @@ impl Drop for Ends {
 impl Writer {
     pub(super) fn new(connection: Connection, room: Arc<Room>, queue: Arc<Queue>) -> Self {
         let (sync, swept) = (Duration::ZERO, Instant::now());
-        let (last, log, batches, healthy) = (0, 0, 0, true);
+        let (last, log, batches) = (0, 0, 0);
         Self {
             connection,
             room,
             queue,
             sync,
             last,
-            healthy,
+            trouble: None,
+            teller: Teller::default(),
             log,
             batches,
             swept,

@@ -2,6 +2,7 @@
 
 mod audit;
 mod contract;
+mod full;
 mod kit;
 mod nodes;
 mod pooler;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use outlast_blobs::{Blobs, Error, Key, Reader};
+use outlast_blobs::{Away, Blobs, Error, Key, Reader};
 
 use crate::faults::Faults;
 
@@ -29,7 +29,7 @@ impl Mortal {
     ) -> Result<T, Error> {
         let failure = || Error::Unavailable {
             key: key.clone(),
-            reason: "a fault was injected".to_owned(),
+            reason: Away::other("a fault was injected"),
         };
         self.faults.pass(name, doing, failure).await
     }

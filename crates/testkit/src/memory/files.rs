@@ -7,7 +7,7 @@ use outlast_protocol::{
 };
 use outlast_session::{State, body::Mounted};
 use outlast_store::{
-    Blob, FilePage, FileQuery, Files, Order, ReadError, Receipt, StoredFile, WriteError,
+    Away, Blob, FilePage, FileQuery, Files, Order, ReadError, Receipt, StoredFile, WriteError,
 };
 
 use super::{Inner, Memory};
@@ -199,7 +199,9 @@ impl Inner {
             self.loose.remove(&blob);
             return Ok(());
         }
-        Err(WriteError::Unavailable(format!("`{blob}` was given up")))
+        Err(WriteError::Unavailable(Away::other(format_args!(
+            "`{blob}` was given up"
+        ))))
     }
 
     /// Tells whether a blob can be named.

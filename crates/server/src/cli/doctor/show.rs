@@ -105,12 +105,26 @@ fn trouble(now: Micros, trouble: &Trouble) -> String {
     )
 }
 
+fn store(found: &ServerDiagnosis) -> String {
+    let Some(at) = found.store_failed_at else {
+        return "no failure since the process began".to_owned();
+    };
+    let (mut kind, mut still) = (String::new(), String::new());
+    if let Some(failure) = &found.store_failure {
+        kind = format!(", {}", failure.kind);
+        if let Some(since) = failure.since {
+            still = format!("; nothing was appended for {}", ago(found.at, since));
+        }
+        if failure.is_full() && failure.since.is_some() {
+            still.push_str("; make room on the disk of the data directory, or of the database");
+        }
+    }
+    format!("failed {} ago{kind}{still}", ago(found.at, at))
+}
+
 /// Writes what is known of a server.
 pub(super) fn server(found: &ServerDiagnosis) -> String {
-    let store = match found.store_failed_at {
-        Some(at) => format!("failed {} ago", ago(found.at, at)),
-        None => "no failure since the process began".to_owned(),
-    };
+    let store = store(found);
     let silent = found.silent.iter();
     let silent: String = silent
         .map(|silent| {

@@ -169,7 +169,11 @@ impl Lane {
 
     fn fail(&self, plans: Vec<Plan>, fault: &Fault) {
         metrics::failed();
-        tracing::error!(error = %fault, "appends could not be written");
+        if fault.is_of_room() {
+            self.teller.full(&"the database", fault);
+        } else {
+            tracing::error!(error = %fault, "appends could not be written");
+        }
         for plan in plans {
             self.room.heads.forget(plan.group.session);
             let answers = plan.answers.iter();

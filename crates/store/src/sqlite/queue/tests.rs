@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use outlast_blobs::Away;
 use outlast_protocol::{
     Micros,
     id::{ApiKeyId, SessionId},
@@ -97,7 +98,7 @@ fn a_session_waits_for_its_bodies_in_order() {
     assert_eq!(batch(&queue), [20]);
     queue.staged(second, Ok(Vec::new()));
     assert!(nothing(&queue), "the first is not there yet");
-    queue.staged(first, Err("no room".to_owned()));
+    queue.staged(first, Err(Away::full("no room")));
     assert_eq!(batch(&queue), [10, 11, 12, 13]);
     queue.push_append(append(1, 14)).unwrap();
     assert_eq!(batch(&queue), [14], "nothing is left behind");

@@ -1,7 +1,8 @@
 //! One batch: one transaction, one sync, and then everybody is told.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path};
 
+use outlast_blobs::{Away, lacks_room};
 use outlast_protocol::id::SessionId;
 use tokio::time::Instant;
 
@@ -30,21 +31,20 @@ enum Came {
 impl Writer {
     /// Commits a batch; where one write spoils it, each of the others gets its own transaction.
     pub(super) fn batch(&mut self, batch: Vec<Job>) {
-        if !self.healthy && !self.recovers() {
-            return fail(batch, "the disk does not take writes yet");
+        if let Err(away) = self.recover() {
+            return fail(batch, &away);
         }
         let (batch, fault) = match self.attempt(batch) {
-            Ok(()) => return,
+            Ok(()) => return self.well(),
             Err(failed) => failed,
         };
         if fault.is_of_the_disk() {
-            self.suffer(&fault);
-            return fail(batch, &fault.to_string());
+            let away = self.suffer(&fault);
+            return fail(batch, &away);
         }
         if batch.len() == 1 {
             tracing::error!(error = %fault, "a write failed");
-            let reason = fault.to_string();
-            return batch.into_iter().for_each(|job| job.refuse(&reason));
+            return batch.into_iter().for_each(|job| job.refuse(&fault));
         }
         for job in batch {
             self.batch(vec![job]);
@@ -52,20 +52,58 @@ impl Writer {
     }
 
     /// Tries a small write, after the disk refused one.
-    fn recovers(&mut self) -> bool {
-        self.healthy = resources::probe(&self.connection).is_ok();
-        if self.healthy {
-            tracing::info!("the disk takes writes again");
+    fn recover(&mut self) -> Result<(), Away> {
+        if self.trouble.is_none() {
+            return Ok(());
         }
-        self.healthy
+        resources::probe(&self.connection)
+            .map(drop)
+            .map_err(|fault| {
+                let away = self.look(&fault);
+                self.trouble = Some(away.clone());
+                away
+            })
+    }
+
+    /// Notes that the disk took a batch.
+    fn well(&mut self) {
+        match self.trouble.take() {
+            Some(away) if away.is_full() => self.teller.room(&self.directory().display()),
+            Some(_) => tracing::info!("the disk takes writes again"),
+            None => {}
+        }
     }
 
     /// Notes that the disk refused a batch: what is known of heads is not to be trusted.
-    fn suffer(&mut self, fault: &Fault) {
+    fn suffer(&mut self, fault: &Fault) -> Away {
         metrics::failed();
-        tracing::error!(error = %fault, "a batch could not be committed");
-        self.healthy = false;
+        let away = self.look(fault);
+        if !away.is_full() {
+            tracing::error!(error = %fault, "a batch could not be committed");
+        }
+        self.trouble = Some(away.clone());
         self.room.heads.clear();
+        away
+    }
+
+    /// Finds out what is wrong with the disk. For the database a quota that is used up, and a full disk
+    /// that shows in a sync, is a write that failed.
+    fn look(&self, fault: &Fault) -> Away {
+        let directory = self.directory();
+        let mut away = fault.away();
+        if !away.is_full() && lacks_room(directory) {
+            away = Away::full(away);
+        }
+        if away.is_full() {
+            self.teller.full(&directory.display(), &away);
+        }
+        away
+    }
+
+    fn directory(&self) -> &Path {
+        let file = self.connection.path().map(Path::new);
+        file.and_then(Path::parent)
+            .unwrap_or_else(|| Path::new("."))
     }
 
     /// Runs a batch in one transaction; gives it back if it was rolled back.
@@ -187,9 +225,9 @@ impl Writer {
     }
 }
 
-fn fail(batch: Vec<Job>, reason: &str) {
+fn fail(batch: Vec<Job>, away: &Away) {
     for job in batch {
-        job.fail(reason);
+        job.fail(away.clone());
     }
 }
 
