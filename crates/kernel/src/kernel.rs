@@ -89,6 +89,8 @@ pub struct Options {
     pub hour_price: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
+    /// Bytes of all that agents leave in one session.
+    pub output_bytes: u64,
     /// How this process says that it lives; absent where no other can use the store, so that nobody
     /// could declare it dead.
     pub beats: Option<Beats>,

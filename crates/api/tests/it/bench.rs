@@ -157,6 +157,7 @@ impl Bench {
             deadlines: Default::default(),
             hour_price: 80_000_000,
             file_bytes: 1 << 20,
+            output_bytes: 4 << 20,
             beats: None,
         };
         let parts = Parts {

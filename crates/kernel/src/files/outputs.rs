@@ -26,7 +26,7 @@ use tokio::{io::AsyncReadExt as _, sync::Mutex as Turn, time::timeout};
 
 use super::{Loose, key};
 use crate::{kernel::Inner, per_session::PerSession};
-use left::{Left, Told};
+use left::{Bounds, Left, Told, Weight};
 
 /// How long a list of files waits for what is being published.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -117,24 +117,39 @@ impl Inner {
                 return;
             }
         };
-        let (wanted, mut left) = left::choose(listed, &known, self.options.file_bytes);
+        let bounds = Bounds {
+            each: self.options.file_bytes,
+            all: self.options.output_bytes,
+        };
+        let (wanted, mut left) = left::choose(listed, &known, bounds);
+        let mut weight = Weight::of(&known);
         for output in wanted {
-            match self.publish_one(session, hand, output).await {
-                Ok(()) => {}
-                Err(fault) if fault.kind() == io::ErrorKind::FileTooLarge => left.large += 1,
+            let path = output.path.clone();
+            let room = weight.room(&path, bounds);
+            match self.publish_one(session, hand, output, room).await {
+                Ok(bytes) => weight.take(&path, bytes),
+                // It has grown since it was listed.
+                Err(fault) if fault.kind() == io::ErrorKind::FileTooLarge => {
+                    if room < bounds.each {
+                        left.heavy += 1;
+                    } else {
+                        left.large += 1;
+                    }
+                }
                 Err(fault) => left.failed(&fault),
             }
         }
         self.publisher.left.tell(session, left, self.clock.now());
     }
 
+    /// Publishes one that may have so many bytes; returns how many it has.
     async fn publish_one(
         self: &Arc<Self>,
         session: SessionId,
         hand: IncarnationId,
         output: Published,
-    ) -> io::Result<()> {
-        let most = self.options.file_bytes;
+        most: u64,
+    ) -> io::Result<u64> {
         let opening = self.hands.provisioner().output(hand, &output.path);
         let content = self.hands.heard_io(opening).await;
         // Words of a hand may name the output.
@@ -172,6 +187,6 @@ impl Inner {
         if published.is_some() {
             loose.named();
         }
-        Ok(())
+        Ok(bytes)
     }
 }

@@ -302,6 +302,7 @@ async fn kernel(
             deadlines: config.sessions.deadlines(),
             hour_price: config.prices.hour(),
             file_bytes: config.files.largest(),
+            output_bytes: config.files.outputs(),
             beats: database.is_shared().then(|| config.kernel.beats()),
         },
     };

@@ -315,6 +315,41 @@ async fn an_agent_that_removes_its_outputs_has_no_more_of_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_outputs_of_a_session_have_so_many_bytes_together() {
+    let server = TestServer::start_with(|config| config.files.outputs_mib = 1).await;
+    let client = server.client();
+    let session = client.session("scripted").await;
+    let names = async || {
+        let found = outputs(client, &session).await;
+        found.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    let make = async |command: &str, turn: usize| {
+        let command = format!("cd /mnt/session/outputs && {command}");
+        let steps = json!([bash(&command), {"text": "ok"}]);
+        server.play(&session, &[script(steps)], turn).await;
+    };
+    make(
+        "head -c 600000 /dev/zero > a; head -c 300000 /dev/zero > b",
+        1,
+    )
+    .await;
+    assert_eq!(names().await, ["a", "b"]);
+    // What was removed inside is kept outside, so it counts; what fits into the rest is published.
+    make("rm a b; head -c 600000 /dev/zero > c; echo > d", 2).await;
+    assert_eq!(names().await, ["a", "b", "d"]);
+    let path = format!("/outlast/v1/sessions/{session}/diagnosis");
+    let troubles = client.get(&path, &[]).await.unwrap()["troubles"].clone();
+    assert_eq!(troubles[0]["kind"], "outputs_left_out", "{troubles}");
+    // A client makes room.
+    let (_, a) = outputs(client, &session).await.remove(0);
+    client
+        .delete(&format!("/v1/files/{}", id(&a)))
+        .await
+        .unwrap();
+    assert_eq!(names().await, ["b", "c", "d"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_regular_file_is_not_uploaded() {
     let server = TestServer::start().await;
     let here = tempfile::tempdir().unwrap();

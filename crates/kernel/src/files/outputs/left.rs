@@ -14,6 +14,15 @@ use outlast_store::StoredFile;
 /// published stays, and would fill the host around the bounds of the sandbox.
 const MOST: usize = 1_000;
 
+/// What outputs are allowed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Bytes of one.
+    pub(super) each: u64,
+    /// Bytes of all that a session has.
+    pub(super) all: u64,
+}
+
 /// Sessions of which it is remembered that outputs are left out.
 const REMEMBERED: usize = 1_000;
 
@@ -22,6 +31,8 @@ const REMEMBERED: usize = 1_000;
 pub(super) struct Left {
     /// Beyond those that a session may have.
     pub(super) many: usize,
+    /// Beyond the bytes that all of a session may have.
+    pub(super) heavy: usize,
     /// Larger than a file may be.
     pub(super) large: usize,
     /// Not to be read or stored now.
@@ -44,9 +55,9 @@ impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} are beyond the {MOST} that a session may have, {} are too large, {} cannot be read \
-             or stored now",
-            self.many, self.large, self.failed
+            "{} are beyond the {MOST} that a session may have, {} are beyond the bytes that they may \
+             have together, {} are too large, {} cannot be read or stored now",
+            self.many, self.heavy, self.large, self.failed
         )?;
         if self.failed > 0 {
             write!(f, " ({})", self.reason)?;
@@ -55,12 +66,47 @@ impl fmt::Display for Left {
     }
 }
 
-/// Chooses what is published of what a hand lists: what has changed, as far as there are places.
+/// The bytes that the outputs of a session have.
+#[derive(Debug)]
+pub(super) struct Weight {
+    of: BTreeMap<String, u64>,
+    all: u64,
+}
+
+impl Weight {
+    /// Weighs what was published and is still there.
+    pub(super) fn of(known: &[StoredFile]) -> Self {
+        let there = known.iter().filter(|file| file.blob.is_some());
+        let of: BTreeMap<_, _> = there
+            .filter_map(|file| Some((file.output.as_ref()?.path.clone(), file.bytes)))
+            .collect();
+        let all = of
+            .values()
+            .fold(0, |all: u64, bytes| all.saturating_add(*bytes));
+        Self { of, all }
+    }
+
+    /// Returns how many bytes an output may have now; it takes the place of what had its path.
+    pub(super) fn room(&self, path: &str, bounds: Bounds) -> u64 {
+        let own = self.of.get(path).copied().unwrap_or_default();
+        bounds.all.saturating_sub(self.all - own).min(bounds.each)
+    }
+
+    /// Counts one that is published.
+    pub(super) fn take(&mut self, path: &str, bytes: u64) {
+        let own = self.of.insert(path.to_owned(), bytes).unwrap_or_default();
+        self.all = (self.all - own).saturating_add(bytes);
+    }
+}
+
+/// Chooses what is published of what a hand lists: what has changed, as far as there are places and
+/// bytes.
 pub(super) fn choose(
     listed: Vec<Published>,
     known: &[StoredFile],
-    most_bytes: u64,
+    bounds: Bounds,
 ) -> (Vec<Published>, Left) {
+    let mut weight = Weight::of(known);
     let rows = known
         .iter()
         .filter_map(|file| Some((file.output.as_ref()?, file.blob.is_some())));
@@ -77,12 +123,15 @@ pub(super) fn choose(
             continue;
         }
         let has_place = row.is_some_and(|(_, there)| *there);
-        if output.bytes > most_bytes {
+        if output.bytes > bounds.each {
             left.large += 1;
         } else if !has_place && places == 0 {
             left.many += 1;
+        } else if output.bytes > weight.room(&output.path, bounds) {
+            left.heavy += 1;
         } else {
             places -= usize::from(!has_place);
+            weight.take(&output.path, output.bytes);
             chosen.push(output);
         }
     }

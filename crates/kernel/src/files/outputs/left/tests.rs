@@ -5,6 +5,11 @@ use outlast_store::Output;
 
 use super::*;
 
+const BOUNDS: Bounds = Bounds {
+    each: 10,
+    all: 10_000,
+};
+
 /// No chance: ids differ by their moment alone.
 #[derive(Debug)]
 struct Zero;
@@ -57,7 +62,7 @@ fn what_was_published_keeps_its_place_though_its_file_is_gone() {
     let known: Vec<_> = (0..998).map(|n| row(&format!("old{n}"), true)).collect();
     let new = (0..300).map(|n| listed(&format!("new{n}"), "1", 1));
     let new = new.chain([listed("old3", "2", 1), listed("old4", "1", 1)]);
-    let (chosen, left) = choose(new.collect(), &known, 10);
+    let (chosen, left) = choose(new.collect(), &known, BOUNDS);
     assert_eq!(names(&chosen), ["new0", "new1", "old3"]);
     assert_eq!((left.many, left.large, left.failed), (298, 0, 0));
 }
@@ -73,9 +78,36 @@ fn what_a_client_removed_or_is_too_large_takes_no_place() {
         listed("old0", "2", 11),
         listed("removed", "2", 1),
     ];
-    let (chosen, left) = choose(new, &known, 10);
+    let (chosen, left) = choose(new, &known, BOUNDS);
     assert_eq!(names(&chosen), ["a"]);
     assert_eq!((left.many, left.large), (1, 2));
+}
+
+#[test]
+fn all_together_have_so_many_bytes() {
+    let known = [row("old", true), row("gone", true), row("removed", false)];
+    let bounds = Bounds { each: 10, all: 15 };
+    // Two bytes are taken; what is written anew takes the place of what it was.
+    let new = vec![
+        listed("a", "1", 9),
+        listed("b", "1", 5),
+        listed("old", "2", 5),
+        listed("c", "1", 1),
+        listed("removed", "2", 1),
+    ];
+    let (chosen, left) = choose(new, &known, bounds);
+    assert_eq!(names(&chosen), ["a", "old"]);
+    assert_eq!((left.heavy, left.many, left.large), (3, 0, 0));
+    let mut weight = Weight::of(&known);
+    assert_eq!(weight.room("old", bounds), 10);
+    weight.take("a", 10);
+    assert_eq!(
+        (weight.room("old", bounds), weight.room("b", bounds)),
+        (4, 3)
+    );
+    // A bound that was lowered leaves what there is.
+    let lower = Bounds { each: 10, all: 5 };
+    assert_eq!((weight.room("a", lower), weight.room("b", lower)), (3, 0));
 }
 
 #[test]
@@ -83,11 +115,12 @@ fn it_is_said_in_counts_and_remembered_until_it_is_over() {
     let (told, session) = (Told::default(), session(1));
     let mut left = Left {
         many: 202,
+        heavy: 3,
         large: 1,
         ..Left::default()
     };
-    let words = "202 are beyond the 1000 that a session may have, 1 are too large, 0 cannot be read \
-                 or stored now";
+    let words = "202 are beyond the 1000 that a session may have, 3 are beyond the bytes that they may \
+                 have together, 1 are too large, 0 cannot be read or stored now";
     assert_eq!(left.to_string(), words);
     left.failed(&io::Error::other("disk full"));
     left.failed(&io::Error::other("other"));

@@ -89,6 +89,7 @@ pub(crate) fn options(limits: outlast_hands::Limits, checkpoints: Schedule) -> O
         deadlines: Deadlines::default(),
         hour_price: 0,
         file_bytes: 1 << 20,
+        output_bytes: 1 << 30,
         beats: None,
     }
 }
