@@ -178,8 +178,7 @@ impl App {
             Chain::Retry { .. } => RETRIED,
             Chain::Key { .. } => KEPT,
         };
-        let kept = i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
-        let since = Micros(self.kernel.now().0.saturating_sub(kept));
+        let since = self.kernel.ago(kept);
         match flight.older() {
             Older::Good => Some(since),
             Older::Since(floor) => Some(since.max(floor)),

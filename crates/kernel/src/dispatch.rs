@@ -3,15 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use outlast_protocol::{
-    Micros,
-    id::{IncarnationId, SessionId},
-};
+use outlast_protocol::id::{IncarnationId, SessionId};
 use outlast_session::{Answer, Claim, Proposal, State, Thread};
 use outlast_store::{Outcome, ReadError, Ready};
 use tokio::time::sleep;
 
-use crate::{checkpoint, files, hand::Rest, kernel::Inner, metric_definitions as metrics};
+use crate::{checkpoint, files, hand::Rest, kernel::Inner, metric_definitions as metrics, past};
 
 /// How often the store is asked even if nobody said that there is work.
 const POLL: Duration = Duration::from_secs(1);
@@ -29,7 +26,7 @@ const TIDY: Duration = Duration::from_secs(5);
 const SURVEY: u32 = 12;
 
 /// How long receipts are kept: as long as an `Idempotency-Key` answers.
-const RECEIPTS: Duration = Duration::from_secs(24 * 60 * 60);
+const RECEIPTS: Duration = past::LONGEST;
 
 /// Rows of deleted sessions that go at once.
 const CHUNK: usize = 500;
@@ -244,8 +241,7 @@ async fn delay(inner: &Arc<Inner>) -> Duration {
 
 /// Drops receipts that answer nobody any more.
 async fn sweep(inner: &Inner) {
-    let age = i64::try_from(RECEIPTS.as_micros()).unwrap_or(i64::MAX);
-    let before = Micros(inner.clock.now().0.saturating_sub(age));
+    let before = inner.ago(RECEIPTS);
     if let Err(fault) = inner.store.sweep_receipts(before).await {
         tracing::warn!(%fault, "cannot drop old receipts: {fault}");
     }

@@ -35,6 +35,7 @@ use crate::{
     lease::{Claims, Lease, Leases},
     life::{self, Beats, Life},
     monitor::{self, Monitor},
+    past::Past,
     preview::Bus,
     quarantine::Quarantine,
     signal::Signals,
@@ -128,6 +129,8 @@ pub(crate) struct Inner {
     pub(crate) lines: Lines,
     pub(crate) monitor: Monitor,
     pub(crate) quarantine: Quarantine,
+    /// How the clock was set while this process lives.
+    past: Past,
     /// What was last known of the store.
     failing: Mutex<Failing>,
     /// Told when a thread may want a brain.
@@ -179,6 +182,7 @@ impl Kernel {
             lines: Lines::default(),
             monitor: Monitor::default(),
             quarantine: Quarantine::default(),
+            past: Past::new(&*clock),
             failing: Mutex::default(),
             wake: Notify::new(),
             timer: Timer::default(),
@@ -212,6 +216,12 @@ impl Kernel {
     /// Returns the present moment.
     pub fn now(&self) -> Micros {
         self.0.clock.now()
+    }
+
+    /// Returns what the time of day was so long ago, at most a day: at the latest, if the clock was set
+    /// since.
+    pub fn ago(&self, long: Duration) -> Micros {
+        self.0.ago(long)
     }
 
     /// Returns where ids come from.
@@ -359,6 +369,11 @@ impl Inner {
             Err(AppendError::Dead(process)) => self.life.declared(*process),
             Err(_) => {}
         }
+    }
+
+    /// Returns what the time of day was so long ago, however the clock was set since.
+    pub(crate) fn ago(&self, long: Duration) -> Micros {
+        self.past.ago(&*self.clock, long)
     }
 
     /// Notes that the store, or the place for files, took nothing.

@@ -29,6 +29,7 @@ mod life;
 mod metric_definitions;
 mod monitor;
 mod packages;
+mod past;
 mod per_session;
 mod preview;
 mod quarantine;

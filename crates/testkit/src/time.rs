@@ -12,6 +12,8 @@ use outlast_store::conformance::fixture::Dial;
 #[derive(Debug)]
 pub struct ManualClock {
     now: AtomicI64,
+    /// By how many microseconds it was set forward, or back.
+    set: AtomicI64,
 }
 
 impl ManualClock {
@@ -19,7 +21,15 @@ impl ManualClock {
     pub fn new(now: Micros) -> Self {
         Self {
             now: AtomicI64::new(now.0),
+            set: AtomicI64::new(0),
         }
+    }
+
+    /// Sets it forward: no time has passed.
+    pub fn jump(&self, time: Duration) {
+        let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        self.set.fetch_add(micros, Ordering::SeqCst);
+        self.advance(time);
     }
 
     /// Moves it on; returns the new time.
@@ -42,7 +52,8 @@ impl Clock for ManualClock {
     }
 
     fn uptime(&self) -> Duration {
-        Duration::from_micros(u64::try_from(self.now().0).unwrap_or(0))
+        let passed = self.now().0.saturating_sub(self.set.load(Ordering::SeqCst));
+        Duration::from_micros(u64::try_from(passed).unwrap_or(0))
     }
 }
 

@@ -123,10 +123,8 @@ impl Marks {
         if inner.floors.len() < most {
             return false;
         }
-        let now = self.kernel.now();
-        inner
-            .floors
-            .retain(|_, floor| now.since(*floor) < super::RETRIED);
+        let since = self.kernel.ago(super::RETRIED);
+        inner.floors.retain(|_, floor| *floor > since);
         inner.floors.len() >= most
     }
 

@@ -521,3 +521,35 @@ async fn the_mark_of_an_answer_does_not_meet_the_next_one() {
     assert_eq!((both.len(), id(&again["data"][0])), (2, both[1].clone()));
     assert_eq!(messages(&bench, &session).await, both);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_forward_makes_no_receipt_old() {
+    let (bench, session, path) = start().await;
+    let keyed = json!({ "events": [message("keyed")] });
+    assert_eq!(lose(&bench, &path, &hi(), &[(COUNT, "0")]).await, 200);
+    assert_eq!(lose(&bench, &path, &keyed, &[(KEY, "k")]).await, 200);
+    let both = messages(&bench, &session).await;
+    let replayed = async |body: &Value, headers: &[(&str, &str)]| {
+        let response = bench
+            .raw(request(Method::POST, &path, headers, &body.to_string()))
+            .await;
+        // The answer is lost again.
+        response.headers().contains_key("idempotent-replayed")
+    };
+    for days in [0, 1, 3] {
+        bench.clock.jump(Duration::from_secs(days * 86_400 + 900));
+        // What is old goes meanwhile.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(replayed(&hi(), &[(COUNT, "1")]).await, "{days}");
+        assert!(replayed(&keyed, &[(KEY, "k")]).await, "{days}");
+    }
+    assert_eq!(messages(&bench, &session).await, both);
+    // Time that passes counts, whatever the clock showed.
+    bench.clock.advance(Duration::from_secs(601));
+    assert!(!replayed(&hi(), &[(COUNT, "1")]).await);
+    assert!(replayed(&keyed, &[(KEY, "k")]).await);
+    bench.clock.advance(Duration::from_secs(86_400));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(!replayed(&keyed, &[(KEY, "k")]).await);
+    assert_eq!(messages(&bench, &session).await.len(), 4);
+}
