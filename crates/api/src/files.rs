@@ -1,5 +1,7 @@
 //! Files: uploaded by clients, made by agents.
 
+mod range;
+
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -17,11 +19,13 @@ use outlast_protocol::{
 use tokio::io::AsyncReadExt as _;
 use tokio_util::io::ReaderStream;
 
+use self::range::Range;
 use crate::{
     answer::{self, Answer},
     app::{App, Shared},
     connection::Connection,
     extract::{Caller, Named, Params, Submission},
+    failure::Failure,
     listing::Page,
     once::{Attempt, Form, Sending, Ticket},
     upload::Upload,
@@ -158,7 +162,11 @@ pub(crate) async fn content(
         );
         return Err(Problem::new(ErrorCode::FileNotDownloadable, words).into());
     }
-    let part = range(&headers, file.bytes);
+    let part = match Range::of(&headers, file.bytes) {
+        Range::Whole => None,
+        Range::Part { from, length } => Some((from, length)),
+        Range::Beyond => return Ok(beyond(&file)),
+    };
     let (from, length) = part.unwrap_or((0, file.bytes));
     let content = app.kernel.open_file(&file, from).await?;
     let body = ReaderStream::with_capacity(content.take(length), CHUNK);
@@ -184,25 +192,18 @@ fn describe(response: &mut Response, file: &StoredFile, length: u64) {
     headers.insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
 }
 
-/// Returns the one part that is asked for, as its start and length.
-///
-/// A range that is several, malformed or beyond the end is taken for none, as HTTP allows.
-fn range(headers: &HeaderMap, size: u64) -> Option<(u64, u64)> {
-    let text = headers.get(header::RANGE)?.to_str().ok()?;
-    let (from, to) = text.trim().strip_prefix("bytes=")?.split_once('-')?;
-    let (from, to) = match (from, to) {
-        ("", last) => (
-            size.saturating_sub(last.parse().ok()?),
-            size.checked_sub(1)?,
-        ),
-        (from, "") => (from.parse().ok()?, size.checked_sub(1)?),
-        (from, to) => (
-            from.parse().ok()?,
-            to.parse::<u64>().ok()?.min(size.checked_sub(1)?),
-        ),
-    };
-    let length = to.checked_sub(from)?.checked_add(1)?;
-    (from < size).then_some((from, length))
+/// Says that a file ends before the part that was asked for.
+fn beyond(file: &StoredFile) -> Response {
+    let words = format!(
+        "Range: file `{}` has {} bytes, and none of them is asked for",
+        file.id, file.bytes
+    );
+    let problem = Problem::new(ErrorCode::RangeNotSatisfiable, words);
+    let mut response = Failure(problem).into_response();
+    if let Ok(value) = HeaderValue::from_str(&format!("bytes */{}", file.bytes)) {
+        response.headers_mut().insert(header::CONTENT_RANGE, value);
+    }
+    response
 }
 
 /// How a page says what follows.
@@ -309,33 +310,5 @@ impl App {
             }
         })?;
         Ok(Some((order, (file.created_at, id))))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_range_is_read_and_all_else_is_the_whole() {
-        for (text, part) in [
-            ("bytes=0-0", Some((0, 1))),
-            ("bytes=2-", Some((2, 8))),
-            ("bytes=2-4", Some((2, 3))),
-            ("bytes=5-100", Some((5, 5))),
-            ("bytes=-3", Some((7, 3))),
-            ("bytes=-100", Some((0, 10))),
-            ("bytes=10-", None),
-            ("bytes=4-2", None),
-            ("bytes=-0", None),
-            ("bytes=0-1,3-4", None),
-            ("lines=0-1", None),
-            ("bytes=x-", None),
-        ] {
-            let value = HeaderValue::from_static(text);
-            let headers = HeaderMap::from_iter([(header::RANGE, value)]);
-            assert_eq!(range(&headers, 10), part, "{text}");
-            assert_eq!(range(&headers, 0), None, "{text}");
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! The body of an upload: a form whose file goes to its place while it arrives.
 
+mod sent;
+
 use std::{
     io,
     pin::Pin,
@@ -142,12 +144,7 @@ async fn part(
     arriving: &Arriving,
     field: Field<'static>,
 ) -> Result<(Received, String, String), Problem> {
-    // The one sign that clients write so because it ends the name; what else they write is theirs.
-    let sent = field.file_name().map(|name| name.replace("%22", "\""));
-    let kind = field
-        .content_type()
-        .map(AsRef::<str>::as_ref)
-        .and_then(mime::parse);
+    let (sent, kind) = (sent::name(field.headers())?, sent::kind(field.headers())?);
     let kind =
         kind.unwrap_or_else(|| mime::of_name(sent.as_deref().unwrap_or_default()).to_owned());
     let name = file::name(sent.as_deref(), &kind)?;

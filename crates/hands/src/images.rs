@@ -7,6 +7,7 @@
 
 mod archive;
 mod digest;
+mod machine;
 mod tree;
 
 use std::{

@@ -2,7 +2,12 @@
 
 use serde_json::{Map, Value};
 
-/// The fields of one input. What a tool does not know is left unread.
+use crate::tools;
+
+/// Characters of a field's name that are repeated to the model.
+const NAME: usize = 64;
+
+/// The fields of one input.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     tool: &'a str,
@@ -10,10 +15,13 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads an object.
+    /// Reads an object that has no field but those of the tool.
     pub(crate) fn parse(tool: &'a str, input: &str) -> Result<Self, String> {
         match serde_json::from_str(input) {
-            Ok(Value::Object(map)) => Ok(Self { tool, map }),
+            Ok(Value::Object(map)) => {
+                check(tool, &map)?;
+                Ok(Self { tool, map })
+            }
             Ok(other) => Err(format!(
                 "{tool}: input must be an object, not {}",
                 kind(&other)
@@ -112,6 +120,26 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Refuses what a tool does not know: a model that wrote it expects something of it.
+fn check(tool: &str, map: &Map<String, Value>) -> Result<(), String> {
+    let schema = tools::find(tool).map(tools::Tool::input_schema);
+    let Some(Value::Object(known)) = schema.as_ref().and_then(|schema| schema.get("properties"))
+    else {
+        return Ok(());
+    };
+    let mut given = map.iter().filter(|(_, value)| !value.is_null());
+    let Some((name, _)) = given.find(|(name, _)| !known.contains_key(*name)) else {
+        return Ok(());
+    };
+    let name: String = name.chars().take(NAME).collect();
+    let known: Vec<_> = known.keys().map(String::as_str).collect();
+    Err(format!(
+        "{tool}: unknown field `{}`; allowed: {}",
+        name.escape_debug(),
+        known.join(", ")
+    ))
+}
+
 /// Reads a whole number, also if it was written as `3.0`.
 fn whole(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| {
@@ -138,23 +166,48 @@ mod tests {
 
     #[test]
     fn every_error_names_tool_and_field() {
-        let fields = |input| Fields::parse("read", input);
+        let fields = |input| Fields::parse("t", input);
         assert_eq!(
             fields("[1]").unwrap_err(),
-            "read: input must be an object, not an array"
+            "t: input must be an object, not an array"
         );
         let mut some = fields(r#"{"a": 3, "b": "", "c": [1], "d": "x\u0000", "e": null}"#).unwrap();
         assert_eq!(
             some.required("a").unwrap_err(),
-            "read: a must be a string, not a number"
+            "t: a must be a string, not a number"
         );
-        assert_eq!(some.path("b").unwrap_err(), "read: b must not be empty");
+        assert_eq!(some.path("b").unwrap_err(), "t: b must not be empty");
         assert_eq!(
             some.pair("c").unwrap_err(),
-            "read: c must be two integers, [start_line, end_line]"
+            "t: c must be two integers, [start_line, end_line]"
         );
-        assert_eq!(some.path("d").unwrap_err(), "read: d must not contain NUL");
-        assert_eq!(some.required("e").unwrap_err(), "read: e is required");
+        assert_eq!(some.path("d").unwrap_err(), "t: d must not contain NUL");
+        assert_eq!(some.required("e").unwrap_err(), "t: e is required");
+    }
+
+    #[test]
+    fn a_field_that_a_tool_does_not_know_is_named_with_those_that_it_does() {
+        for (tool, input, words) in [
+            (
+                "bash",
+                r#"{"command": "x", "timeout": 5}"#,
+                "bash: unknown field `timeout`; allowed: command, restart, timeout_ms",
+            ),
+            (
+                "read",
+                r#"{"file_path": "x", "li\nmit": 5}"#,
+                "read: unknown field `li\\nmit`; allowed: file_path, view_range",
+            ),
+        ] {
+            assert_eq!(Fields::parse(tool, input).unwrap_err(), words);
+        }
+        let null = r#"{"command": "x", "timeout": null}"#;
+        assert!(Fields::parse("bash", null).is_ok());
+        for tool in tools::STANDARD {
+            let input = r#"{"description": "what it is for"}"#;
+            let told = Fields::parse(tool.name, input).unwrap_err();
+            assert!(told.contains("unknown field `description`"), "{told}");
+        }
     }
 
     #[test]

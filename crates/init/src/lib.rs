@@ -12,5 +12,6 @@ pub mod install;
 pub mod launch;
 pub mod pid1;
 pub mod tools;
+pub mod words;
 
 pub use tools::{STANDARD, Tool};

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The metadata of an environment that chooses an image.
-pub(crate) const IMAGE: &str = "outlast.image";
+pub(crate) const IMAGE: &str = outlast_protocol::environment::IMAGE;
 
 /// The name of the hand that the standard tools use.
 const DEFAULT: &str = "default";

@@ -74,6 +74,8 @@ codes! {
     PathNotSupported = 404, "not_found_error", "not_supported";
     /// The key is good but not for this.
     Permission = 403, "permission_error";
+    /// The part that is asked for begins behind the end.
+    RangeNotSatisfiable = 416, "invalid_request_error";
     /// The caller sends more than is taken in; come back after `retry-after`.
     RateLimited = 429, "rate_limit_error";
     /// The body is larger than the limit.

@@ -68,6 +68,12 @@ pub fn patch(slot: Slot<'_>, empty: EmptyValue) -> Result<MetadataPatch, Problem
 }
 
 impl MetadataPatch {
+    /// Returns the keys that get a value.
+    pub fn set(&self) -> impl Iterator<Item = &String> {
+        let set = self.0.iter().filter(|(_, value)| value.is_some());
+        set.map(|(key, _)| key)
+    }
+
     /// Merges into `stored`; refuses a result with too many pairs.
     pub fn apply(&self, stored: &Metadata) -> Result<Metadata, Problem> {
         let mut merged = stored.clone();

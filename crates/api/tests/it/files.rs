@@ -139,7 +139,7 @@ async fn names_types_and_ends_have_rules() {
         ("; filename=\"a.csv\"", "", "a.csv", "text/csv"),
         (
             "; filename=\"a\"",
-            "content-type: rubbish\r\n",
+            "content-type: \r\n",
             "a",
             "application/octet-stream",
         ),
@@ -201,6 +201,30 @@ async fn names_types_and_ends_have_rules() {
     let json = bench.post("/v1/files", json!({})).await.refused(400);
     assert!(json.contains("multipart/form-data"), "{json}");
     bench.blobs_left(6).await;
+}
+
+#[tokio::test]
+async fn a_name_or_type_that_is_not_understood_is_refused() {
+    let bench = Bench::new().await;
+    let named = "; filename=\"plain.txt\"; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.csv";
+    let made = bench.form(named, "", &[]).await.ok();
+    assert_eq!(
+        (&made["filename"], &made["mime_type"]),
+        (&json!("na\u{ef}ve \u{20ac}.csv"), &json!("text/csv"))
+    );
+    for (name, kind, words) in [
+        (
+            "; filename=\"a\"",
+            "content-type: rubbish\r\n",
+            "content-type must be a type such as",
+        ),
+        ("; filename*=a.txt", "", "`filename*` must be like"),
+        ("; filename*=UTF-8''a%0Ab", "", "control characters"),
+    ] {
+        let told = bench.form(name, kind, &[]).await.refused(400);
+        assert!(told.contains(words), "{told}");
+    }
+    bench.blobs_left(1).await;
 }
 
 #[tokio::test]
@@ -334,8 +358,12 @@ async fn bytes_come_back_whole_and_in_part() {
     let (parts, part) = read(Some("bytes=100-299")).await;
     assert!(parts.status == StatusCode::PARTIAL_CONTENT && part == content[100..300]);
     assert_eq!(parts.headers["content-range"], "bytes 100-299/700000");
-    let (parts, whole) = read(Some("bytes=700000-")).await;
+    let (parts, whole) = read(Some("bytes=9-3")).await;
     assert!(parts.status == 200 && whole == content);
+    let beyond = request(Method::GET, &path, &[("range", "bytes=700000-")], "");
+    let beyond = bench.ask(beyond).await;
+    assert_eq!(beyond.headers["content-range"], "bytes */700000");
+    assert!(beyond.refused(416).contains("has 700000 bytes"));
     let empty = bench.upload("empty", "a/b", b"").await;
     bench.release(&empty).await;
     let reply = bench

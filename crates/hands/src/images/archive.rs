@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::{
     digest::{self, Hashing, is_digest},
+    machine::{Machine, architecture},
     tree::Tree,
 };
 
@@ -60,18 +61,13 @@ struct Index {
 #[derive(Debug, Deserialize)]
 struct Descriptor {
     digest: String,
-    platform: Option<Platform>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Platform {
-    architecture: String,
-    os: String,
+    platform: Option<Machine>,
 }
 
 /// A manifest, or an index of more of them.
 #[derive(Debug, Deserialize)]
 struct Manifest {
+    config: Option<Descriptor>,
     #[serde(default)]
     layers: Vec<Descriptor>,
     #[serde(default)]
@@ -88,6 +84,8 @@ struct Saved {
 
 #[derive(Debug, Deserialize)]
 struct Configuration {
+    #[serde(flatten)]
+    machine: Machine,
     rootfs: RootFs,
 }
 
@@ -154,6 +152,10 @@ impl Archive {
             digest = chosen(&manifest.manifests)?;
             manifest = source.manifest(&digest)?;
         }
+        if let Some(config) = manifest.config {
+            let machine: Machine = serde_json::from_slice(&source.checked(&config.digest)?)?;
+            machine.check()?;
+        }
         let layers = manifest.layers.into_iter().map(|layer| {
             Ok(Layer {
                 name: Some(blob(&layer.digest)?),
@@ -185,6 +187,7 @@ impl Archive {
             ));
         }
         let configuration: Configuration = serde_json::from_slice(&text)?;
+        configuration.machine.check()?;
         let plain = configuration.rootfs.diff_ids;
         if plain.len() != saved.layers.len() {
             return Err(bad("layers and their digests are not as many"));
@@ -267,31 +270,29 @@ impl Source {
         Ok(text)
     }
 
-    /// Reads and checks a manifest.
-    fn manifest(&self, digest: &str) -> io::Result<Manifest> {
+    /// Reads a small part by its digest, and checks it.
+    fn checked(&self, digest: &str) -> io::Result<Vec<u8>> {
         let text = self.small(&blob(digest)?)?;
         if digest::of(text.as_slice())? != digest {
-            return Err(bad("its manifest has another digest than its name says"));
+            return Err(bad(
+                "its manifest or configuration has another digest than its name says",
+            ));
         }
-        Ok(serde_json::from_slice(&text)?)
+        Ok(text)
+    }
+
+    fn manifest(&self, digest: &str) -> io::Result<Manifest> {
+        Ok(serde_json::from_slice(&self.checked(digest)?)?)
     }
 }
 
 /// Chooses the manifest for this machine.
 fn chosen(manifests: &[Descriptor]) -> io::Result<String> {
-    let architecture = match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    };
-    let fits = |found: &&Descriptor| {
-        let platform = found.platform.as_ref();
-        platform.is_none_or(|found| found.os == "linux" && found.architecture == architecture)
-    };
+    let fits = |found: &&Descriptor| found.platform.as_ref().is_none_or(Machine::is_this);
     let mut fitting = manifests.iter().filter(fits);
     match (fitting.next(), fitting.next()) {
         (Some(one), None) => Ok(one.digest.clone()),
-        (None, _) => Err(bad(&format!("it has nothing for linux/{architecture}"))),
+        (None, _) => Err(bad(&format!("it has nothing for linux/{}", architecture()))),
         (Some(_), Some(_)) => Err(bad("it holds several images; save one")),
     }
 }

@@ -133,25 +133,38 @@ fn as_layered(root: &Path) {
     assert!(!root.join("gone").exists() && !root.join("dev/sda").exists());
 }
 
+/// What images call this kind of machine.
+const HERE: &str = if cfg!(target_arch = "x86_64") {
+    "amd64"
+} else {
+    "arm64"
+};
+
 /// The layers as an OCI layout: path and content of each file.
 fn layout() -> Vec<(String, Vec<u8>)> {
+    layout_for(Some(HERE), &json!({"architecture": HERE, "os": "linux"}))
+}
+
+/// The same, with what the index and the configuration say of machines.
+fn layout_for(indexed: Option<&str>, config: &serde_json::Value) -> Vec<(String, Vec<u8>)> {
+    let config = config.to_string().into_bytes();
     let blob = |bytes: &[u8]| format!("blobs/{}", sum(bytes).replace(':', "/"));
     let layers = layers();
     let listed: Vec<_> = layers
         .iter()
         .map(|layer| json!({"digest": sum(layer), "size": layer.len()}))
         .collect();
-    let manifest = json!({"schemaVersion": 2, "layers": listed})
+    let described = json!({"digest": sum(&config), "size": config.len()});
+    let manifest = json!({"schemaVersion": 2, "config": described, "layers": listed})
         .to_string()
         .into_bytes();
-    let arch = if cfg!(target_arch = "x86_64") {
-        "amd64"
-    } else {
-        "arm64"
-    };
+    let mut this = json!({"digest": sum(&manifest)});
+    if let Some(indexed) = indexed {
+        this["platform"] = json!({"os": "linux", "architecture": indexed});
+    }
     let index = json!({"manifests": [
         {"digest": sum(b"other"), "platform": {"os": "linux", "architecture": "s390x"}},
-        {"digest": sum(&manifest), "platform": {"os": "linux", "architecture": arch}},
+        this,
     ]});
     let mut files = vec![
         (
@@ -159,6 +172,7 @@ fn layout() -> Vec<(String, Vec<u8>)> {
             b"{\"imageLayoutVersion\":\"1.0.0\"}".to_vec(),
         ),
         (blob(&manifest), manifest),
+        (blob(&config), config),
     ];
     files.extend(layers.map(|layer| (blob(&layer), layer)));
     files.push(("index.json".to_owned(), index.to_string().into_bytes()));
@@ -201,8 +215,37 @@ fn an_oci_layout_is_taken_as_folder_and_as_archive() {
 }
 
 #[test]
-fn what_docker_saves_is_taken() {
-    let plain = layers().map(|layer| match layer[0] {
+fn an_image_for_other_machines_is_refused_wherever_that_is_said() {
+    let world = World::new();
+    let foreign = json!({"architecture": "riscv64", "os": "linux"});
+    let other = json!({"architecture": HERE, "os": "windows"});
+    for (indexed, config, words) in [
+        (
+            None,
+            &foreign,
+            "it was made for linux/riscv64, and this machine is linux/",
+        ),
+        (Some(HERE), &foreign, "it was made for linux/riscv64"),
+        (None, &other, "it was made for windows/"),
+        (Some("riscv64"), &foreign, "it has nothing for linux/"),
+    ] {
+        let told = world.refused(&packed(&layout_for(indexed, config)));
+        assert!(told.contains(words), "{told}");
+    }
+    let diffs: Vec<_> = plain().iter().map(|layer| sum(layer)).collect();
+    let told = world.refused(&saved(&diffs, Some("riscv64")));
+    assert!(told.contains("it was made for linux/riscv64"), "{told}");
+    // Who says nothing of it is taken at its word.
+    as_layered(
+        &world
+            .import(&packed(&layout_for(None, &json!({}))))
+            .unwrap(),
+    );
+}
+
+/// The layers, unpacked.
+fn plain() -> [Vec<u8>; 3] {
+    layers().map(|layer| match layer[0] {
         0x1f => {
             let mut text = Vec::new();
             io::copy(&mut flate2::read::GzDecoder::new(&layer[..]), &mut text).unwrap();
@@ -210,36 +253,46 @@ fn what_docker_saves_is_taken() {
         }
         0x28 => zstd::decode_all(&layer[..]).unwrap(),
         _ => layer,
-    });
-    let saved = |diffs: Vec<String>| {
-        let config = json!({"rootfs": {"type": "layers", "diff_ids": diffs}}).to_string();
-        let name = format!(
-            "{}.json",
-            sum(config.as_bytes()).trim_start_matches("sha256:")
-        );
-        let manifest =
-            json!([{"Config": name, "Layers": ["1/layer.tar", "2/layer.tar", "3/layer.tar"]}]);
-        let mut files: Vec<_> = (1..)
-            .zip(plain.clone())
-            .map(|(number, layer)| (format!("{number}/layer.tar"), layer))
-            .collect();
-        files.push((name, config.into_bytes()));
-        files.push((
-            "manifest.json".to_owned(),
-            manifest.to_string().into_bytes(),
-        ));
-        packed(&files)
-    };
+    })
+}
+
+/// The layers as `docker save` writes them, with what the configuration says of them.
+fn saved(diffs: &[String], architecture: Option<&str>) -> Vec<u8> {
+    let mut config = json!({"rootfs": {"type": "layers", "diff_ids": diffs}});
+    if let Some(architecture) = architecture {
+        config["architecture"] = architecture.into();
+    }
+    let config = config.to_string();
+    let name = format!(
+        "{}.json",
+        sum(config.as_bytes()).trim_start_matches("sha256:")
+    );
+    let manifest =
+        json!([{"Config": name, "Layers": ["1/layer.tar", "2/layer.tar", "3/layer.tar"]}]);
+    let mut files: Vec<_> = (1..)
+        .zip(plain())
+        .map(|(number, layer)| (format!("{number}/layer.tar"), layer))
+        .collect();
+    files.push((name, config.into_bytes()));
+    files.push((
+        "manifest.json".to_owned(),
+        manifest.to_string().into_bytes(),
+    ));
+    packed(&files)
+}
+
+#[test]
+fn what_docker_saves_is_taken() {
     let world = World::new();
-    let mut wrong: Vec<_> = plain.iter().map(|layer| sum(layer)).collect();
+    let mut wrong: Vec<_> = plain().iter().map(|layer| sum(layer)).collect();
     let right = wrong.clone();
     wrong.swap(0, 1);
     assert!(
         world
-            .refused(&saved(wrong))
+            .refused(&saved(&wrong, None))
             .contains("a layer has the digest sha256:")
     );
-    as_layered(&world.import(&saved(right)).unwrap());
+    as_layered(&world.import(&saved(&right, Some(HERE))).unwrap());
 }
 
 #[test]
@@ -268,7 +321,7 @@ fn a_root_file_system_is_pinned_by_the_digest_of_its_archive() {
 
 #[test]
 fn a_changed_blob_is_refused() {
-    for at in 1..5 {
+    for at in 1..6 {
         let world = World::new();
         let mut files = layout();
         let last = files[at].1.len() - 1;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use outlast_init::frame::{Answer, Data, Ended, Part};
+use outlast_init::{
+    frame::{Answer, Data, Ended, Part},
+    words::{memory, size},
+};
 use outlast_protocol::{
     CallResult, Outcome,
     content::{Block, Source},
@@ -54,11 +57,8 @@ fn block(part: Part) -> Block {
 /// Says which limit struck, if one did.
 pub(super) fn struck(before: Pressure, now: Pressure, limits: &Limits) -> Option<String> {
     if now.oom_kills > before.oom_kills {
-        return Some(format!(
-            "[the sandbox's memory limit of {} was reached: {} process(es) were killed]",
-            size(limits.memory_bytes),
-            now.oom_kills - before.oom_kills
-        ));
+        let killed = now.oom_kills - before.oom_kills;
+        return Some(memory(limits.memory_bytes, killed));
     }
     (now.pids_refused > before.pids_refused).then(|| {
         format!(
@@ -135,15 +135,4 @@ pub(super) fn blame(result: &mut CallResult, words: String) {
         result.outcome = Outcome::Limit;
     }
     result.content.push(Block::text(words));
-}
-
-/// Writes a size as a person would.
-fn size(bytes: u64) -> String {
-    match bytes {
-        bytes if bytes >= 1 << 30 && bytes.trailing_zeros() >= 30 => {
-            format!("{} GiB", bytes >> 30)
-        }
-        bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
-        bytes => format!("{bytes} bytes"),
-    }
 }

@@ -235,7 +235,7 @@ async fn limits_without_groups(
     let many = "for i in $(seq 8); do (x=$(head -c 24m /dev/zero | tr '\\0' x); sleep 5) & done; wait; false";
     let many = bash(&hand, many).await;
     assert!(
-        failed(&many).contains("memory limit of 134217728 bytes was reached"),
+        failed(&many).contains("memory limit of 128 MiB was reached: "),
         "{many:?}"
     );
     tokio::time::sleep(Duration::from_millis(50)).await;

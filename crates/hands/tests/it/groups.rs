@@ -120,7 +120,7 @@ async fn memory_and_processes_are_bounded_and_told() {
     let words = failed(&result);
     assert_eq!(result.outcome, Outcome::Limit, "{words}");
     assert!(
-        words.contains("memory limit of 96 MiB was reached: 1 process(es) were killed"),
+        words.contains("memory limit of 96 MiB was reached: 1 process was killed"),
         "{words}"
     );
     let bomb = "

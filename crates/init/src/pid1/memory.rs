@@ -6,6 +6,7 @@ use std::{fs, time::Duration};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{processes, shell::Shell, workers::Workers};
+use crate::words;
 
 /// How often to look while a call runs.
 const BUSY: Duration = Duration::from_millis(100);
@@ -54,12 +55,8 @@ impl Watch {
             return;
         };
         let _ = kill_process(largest, Signal::KILL);
-        let words = format!(
-            "[the sandbox's memory limit of {} bytes was reached: its largest process was killed]",
-            self.limit
-        );
-        shell.struck(&words);
-        workers.struck(largest, &words);
+        shell.struck(self.limit);
+        workers.struck(largest, &words::memory(self.limit, 1));
     }
 }
 

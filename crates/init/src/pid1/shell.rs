@@ -140,9 +140,9 @@ impl Shell {
     }
 
     /// Says that the running command met the memory limit.
-    pub(super) fn struck(&mut self, words: &str) {
+    pub(super) fn struck(&mut self, limit: u64) {
         if let State::Alive(live) = &mut self.state {
-            live.struck(words);
+            live.struck(limit);
         }
     }
 

@@ -57,7 +57,7 @@ pub const STANDARD: [Tool; 6] = [
                 &json!({
                     "command": {"type": "string", "description": "The command to run. Required unless restart is true."},
                     "restart": {"type": "boolean", "description": "Ends the shell and everything it started, and starts a new one."},
-                    "timeout_ms": {"type": "integer", "description": "How long the command may run, in milliseconds."},
+                    "timeout_ms": {"type": "integer", "description": "How long the command may run, in milliseconds; 120000 if it is left out or not above 0. The server may allow less, and the result says so."},
                 }),
                 &[],
             )
@@ -140,7 +140,12 @@ pub const STANDARD: [Tool; 6] = [
 
 /// Builds the schema of an object.
 fn object(properties: &Value, required: &[&str]) -> Value {
-    json!({"type": "object", "properties": properties, "required": required})
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
 }
 
 /// Returns a standard tool by name.

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::networking::NetworkingRequest;
+use super::own;
 use super::packages::PackagesRequest;
 use super::{Config, Environment, Networking, Packages, Scope};
 use crate::id::EnvironmentId;
@@ -32,6 +33,7 @@ impl CreateEnvironment {
         let name = name(&object.field("name").required()?)?;
         let description = description(&mut object)?;
         let metadata = metadata::create(object.field("metadata"))?;
+        own::check(metadata.keys())?;
         let scope = object
             .field("scope")
             .read(scope)?
@@ -90,6 +92,7 @@ impl UpdateEnvironment {
             config: config(object.field("config"), ErrorCode::InvalidConfigTypeChange)?,
         };
         object.finish()?;
+        own::check(update.metadata.set())?;
         Ok(update)
     }
 

@@ -284,6 +284,28 @@ fn an_update_keeps_what_it_leaves_out() {
 }
 
 #[test]
+fn keys_of_the_server_that_there_are_none_of_are_refused() {
+    let with = |metadata: Value| json!({"name": "n", "metadata": metadata});
+    let known = with(json!({"outlast.image": "i", "outlast.run": "r", "outlasting": "mine"}));
+    let known = create(&known).unwrap();
+    let wrong = with(json!({"a": "b", "outlast.imgae": "debian"}));
+    let words = "metadata.outlast.imgae: unknown key; of those that begin with `outlast.` there are \
+                 outlast.image, outlast.run";
+    assert_eq!(create(&wrong).unwrap_err().message, words);
+    assert_eq!(update(&known, &wrong).unwrap_err().message, words);
+    // One that was taken before can go, and is in nobody's way.
+    let mut old = known;
+    let pair = ("outlast.old".to_owned(), "x".to_owned());
+    old.metadata.extend([pair]);
+    let renamed = update(&old, &json!({"name": "m"})).unwrap().unwrap();
+    assert!(renamed.metadata.contains_key("outlast.old"));
+    for gone in [json!(null), json!("")] {
+        let next = update(&old, &json!({"metadata": {"outlast.old": gone}})).unwrap();
+        assert!(!next.unwrap().metadata.contains_key("outlast.old"));
+    }
+}
+
+#[test]
 fn updates_are_refused_by_kind_and_state() {
     let stored = create(&json!({"name": "n"})).unwrap();
     let change = update(&stored, &json!({"config": {"type": "self_hosted"}})).unwrap_err();

@@ -29,6 +29,7 @@ use super::{
 use crate::{
     frame::{Answer, Ended},
     launch::{self, Terms},
+    words,
 };
 
 /// The shell's environment. Nothing else is in it.
@@ -68,6 +69,8 @@ pub(super) struct Running {
     patience: Option<Duration>,
     /// What the memory limit did.
     struck: Option<String>,
+    /// How many processes it ended.
+    killed: u64,
 }
 
 impl Running {
@@ -162,7 +165,7 @@ impl Live {
         self.commands
             .push(wrap(command, serial, self.status_number).as_bytes());
         let deadline = now + limit;
-        let (patience, struck) = (None, None);
+        let (patience, struck, killed) = (None, None, 0);
         self.running = Some(Running {
             id,
             serial,
@@ -170,6 +173,7 @@ impl Live {
             deadline,
             patience,
             struck,
+            killed,
         });
     }
 
@@ -184,10 +188,11 @@ impl Live {
         }
     }
 
-    /// Notes what the memory limit did.
-    pub(super) fn struck(&mut self, words: &str) {
+    /// Notes that the memory limit ended a process.
+    pub(super) fn struck(&mut self, limit: u64) {
         if let Some(running) = &mut self.running {
-            running.struck.get_or_insert_with(|| words.to_owned());
+            running.killed += 1;
+            running.struck = Some(words::memory(limit, running.killed));
         }
     }
 
@@ -287,6 +292,9 @@ impl Live {
         let output = self.tail.take();
         let answer = if running.patience.is_some() {
             with(output, "[interrupted]", Ended::Interrupted)
+        } else if let Some(struck) = running.struck.as_ref().filter(|_| status == 0) {
+            // What was killed need not have failed the whole, and matters all the same.
+            Answer::text(beside(output, struck))
         } else if let Some(struck) = &running.struck {
             with(output, struck, Ended::Limit)
         } else if let Some(crowded) = self.crowded(&output).filter(|_| status != 0) {
@@ -346,12 +354,15 @@ impl Live {
 
 /// Makes an error of what was printed and what happened.
 fn with(output: String, words: &str, ended: Ended) -> Answer {
-    let text = if output.is_empty() {
+    Answer::of(beside(output, words), true, ended)
+}
+
+fn beside(output: String, words: &str) -> String {
+    if output.is_empty() {
         words.to_owned()
     } else {
         format!("{output}\n{words}")
-    };
-    Answer::of(text, true, ended)
+    }
 }
 
 /// Reads `serial:status`.

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The metadata that marks what belongs to `outlast run`.
-const MARK: &str = "outlast.run";
+const MARK: &str = outlast_protocol::environment::RUN;
 
 /// Objects that are looked through before a new one is made.
 const LOOKED: usize = 10_000;
