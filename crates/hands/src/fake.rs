@@ -57,6 +57,9 @@ pub enum Reply {
     Deed,
 }
 
+/// What ended a hand that somebody wanted to end.
+const ON_REQUEST: &str = "it was ended on request";
+
 /// Makes pretended hands.
 #[derive(Clone, Debug)]
 pub struct Fakes {
@@ -201,9 +204,14 @@ impl Fakes {
 
     /// Kills a hand, as if its machine had stopped. Its calls are lost; what it left stays listed.
     pub fn kill(&self, incarnation: IncarnationId) {
+        self.end(incarnation, "it was killed");
+    }
+
+    /// Ends a hand for this reason, as a driver does whose bounds were broken.
+    pub fn end(&self, incarnation: IncarnationId, reason: &str) {
         let hand = self.shared.state().hands.get(&incarnation).cloned();
         if let Some(hand) = hand {
-            hand.die("it was killed");
+            hand.die(reason);
         }
     }
 }
@@ -297,6 +305,12 @@ impl FakeHand {
     /// Returns whether it is gone.
     fn is_lost(&self) -> bool {
         self.calls().lost.is_some()
+    }
+
+    /// Says what ended it, unless it lives or somebody wanted its end.
+    fn fate(&self) -> Option<String> {
+        let lost = self.calls().lost.clone();
+        lost.filter(|reason| reason != ON_REQUEST)
     }
 
     /// Begins a call that is new; returns what to wait for.

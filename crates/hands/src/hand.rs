@@ -82,6 +82,15 @@ pub trait Provisioner: Debug + Send + Sync {
     /// Returns the live hand of an incarnation, if this node has it.
     async fn find(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>>;
 
+    /// Says what ended a hand that lived here, in words for a person or a model: a bound that it broke,
+    /// or what was seen of its end.
+    ///
+    /// `None` of one that lives or was ended on request, and of one that is not known any more.
+    async fn fate(&self, incarnation: IncarnationId) -> Option<String> {
+        let _ = incarnation;
+        None
+    }
+
     /// Returns a hand that lived when this process last heard of it, without asking anybody.
     ///
     /// It may be gone: a call to it then fails as one that was not handed over. `None` says nothing,

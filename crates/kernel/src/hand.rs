@@ -29,6 +29,9 @@ use crate::{
 /// The metadata of an environment that chooses an image.
 pub(crate) const IMAGE: &str = outlast_protocol::environment::IMAGE;
 
+/// What is said of a hand whose end was nothing to tell.
+const RESTED: &str = "it is not running any more, as after it lay unused";
+
 /// The name of the hand that the standard tools use.
 const DEFAULT: &str = "default";
 
@@ -116,6 +119,12 @@ impl Hands {
     /// Asks what became of a call of a hand that may be dead.
     pub(crate) async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {
         self.provisioner.recall(incarnation, call).await
+    }
+
+    /// Says what ended a hand that is not running any more, as far as that is known.
+    async fn fate(&self, incarnation: IncarnationId) -> String {
+        let fate = self.provisioner.fate(incarnation).await;
+        fate.unwrap_or_else(|| RESTED.to_owned())
     }
 
     /// Notes that a hand was used just now.
@@ -301,7 +310,7 @@ impl Job {
         let lost = match found {
             Some(_) if self.is_worn_out(hand.incarnation) => {
                 self.inner.hands.let_go(hand.incarnation, "age").await;
-                "it was as old as a sandbox may become"
+                "it was as old as a sandbox may become".to_owned()
             }
             Some(found) => {
                 let now = self.inner.clock.now();
@@ -309,12 +318,14 @@ impl Job {
                 return Ok(Ok(found));
             }
             None => match self.begin_life(state, hand.incarnation).await {
-                Err(Unmade::Failed(ProvisionError::Ended { .. })) => "it is not running any more",
-                Err(Unmade::Gone(reason)) => reason,
+                Err(Unmade::Failed(ProvisionError::Ended { .. })) => {
+                    self.inner.hands.fate(hand.incarnation).await
+                }
+                Err(Unmade::Gone(reason)) => reason.to_owned(),
                 made => return Ok(self.told(made)),
             },
         };
-        self.lost(hand.incarnation, lost.to_owned()).await?;
+        self.lost(hand.incarnation, lost).await?;
         let state = self.state().await?;
         self.make(&state).await
     }

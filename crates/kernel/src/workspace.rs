@@ -14,9 +14,10 @@ use outlast_protocol::{
     id::{EventId, IncarnationId},
 };
 use outlast_session::{
-    Hand as Known, Phase, State,
-    body::{Checkpointed, Loss},
+    Hand as Known, Kind, Phase, State,
+    body::{Checkpointed, HandLost, Loss},
 };
+use outlast_store::{Order, Slice};
 
 use crate::{LeaseError, calls::Job};
 
@@ -36,11 +37,6 @@ const VANISHED: &str = "its files are no longer on this machine";
 
 /// What is said of a life whose checkpoint is of no use.
 const UNREADABLE: &str = "the checkpoint of its files cannot be read";
-
-/// What is said of a life that has all files of the one before, and nothing of what ran there.
-const FRESH: &str = "[This call ran in a new sandbox with the files of the last one: the one before \
-    ended between two calls, as it does when it lies unused. The shell's state, such as its working \
-    directory and variables, and processes that ran in the background are gone.]";
 
 /// What mends a checkpoint that is beyond the bounds of a hand.
 const RAISE: &str =
@@ -181,9 +177,25 @@ impl Job {
         if let Some(loss) = hand.loss {
             result.content.insert(0, Block::text(words(loss)));
         } else if hand.fresh {
-            result.content.push(Block::text(FRESH));
+            let why = self.end_before(&state, hand.incarnation).await?;
+            result.content.push(Block::text(fresh(&why)));
         }
         Ok(result)
+    }
+
+    /// Returns what ended the hand before this one, which may have ended itself by now.
+    async fn end_before(&self, state: &State, hand: IncarnationId) -> Result<String, LeaseError> {
+        let slice = Slice {
+            order: Order::Backwards,
+            kinds: vec![Kind::HandLost],
+            ..Slice::after(state.tail.saturating_add(1), 2)
+        };
+        let read = || self.inner.store.read(self.session, slice.clone());
+        let found = self.inner.patiently(read).await?;
+        let lost = found.iter().map(|record| record.body.text());
+        let mut lost = lost.filter_map(|text| serde_json::from_str::<HandLost>(text).ok());
+        let before = lost.find(|lost| lost.incarnation != hand);
+        Ok(before.map(|lost| lost.reason).unwrap_or_default())
     }
 }
 
@@ -192,6 +204,15 @@ fn is_spoilt(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::Unsupported
+    )
+}
+
+/// Returns what is said of a life that has all files of the one before, and nothing of what ran there.
+fn fresh(why: &str) -> String {
+    format!(
+        "[This call ran in a new sandbox with the files of the last one: the one before ended between \
+         two calls ({why}). The shell's state, such as its working directory and variables, and \
+         processes that ran in the background are gone.]"
     )
 }
 

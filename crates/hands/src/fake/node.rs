@@ -11,7 +11,7 @@ use outlast_protocol::id::{EventId, IncarnationId};
 use tokio::io::AsyncReadExt as _;
 
 use super::{
-    FakeHand, Fakes, Handle,
+    FakeHand, Fakes, Handle, ON_REQUEST,
     files::{self, Layer, Uploads},
     silence::answering,
 };
@@ -88,6 +88,12 @@ impl Provisioner for Fakes {
         Some(Arc::new(Handle(hand)))
     }
 
+    async fn fate(&self, incarnation: IncarnationId) -> Option<String> {
+        answering(&self.shared.stopped).await;
+        let hand = self.shared.state().hands.get(&incarnation).cloned()?;
+        hand.fate()
+    }
+
     async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {
         answering(&self.shared.stopped).await;
         let hand = self.shared.state().hands.get(&incarnation).cloned();
@@ -106,7 +112,7 @@ impl Provisioner for Fakes {
             }
         };
         if let Some(hand) = hand {
-            hand.die("it was ended on request");
+            hand.die(ON_REQUEST);
         }
         Ok(())
     }

@@ -329,6 +329,12 @@ impl Provisioner for Remote {
         Some(self.hand(incarnation, alive))
     }
 
+    async fn fate(&self, incarnation: IncarnationId) -> Option<String> {
+        // A host of an earlier version does not know.
+        let asked = self.ask::<Option<String>>(Method::GET, path(incarnation, "/fate"));
+        asked.await.ok().flatten()
+    }
+
     fn known(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>> {
         let promise = self.client.known().get(incarnation)?;
         Some(self.spoken(incarnation, promise))

@@ -153,16 +153,17 @@ impl Shared {
             Recalled::NotStarted => false,
             Recalled::Begun | Recalled::Unknown => true,
         };
-        Err(gone(incarnation, handed_over).into())
+        Err(self.gone(incarnation, handed_over).await.into())
     }
-}
 
-/// Makes the error of a hand that does not live here.
-fn gone(incarnation: IncarnationId, handed_over: bool) -> HandLost {
-    HandLost {
-        incarnation,
-        reason: "it is not running any more".to_owned(),
-        handed_over,
+    /// Makes the error of a hand that does not live here.
+    async fn gone(&self, incarnation: IncarnationId, handed_over: bool) -> HandLost {
+        let fate = self.provisioner.fate(incarnation).await;
+        HandLost {
+            incarnation,
+            reason: fate.unwrap_or_else(|| "it is not running any more".to_owned()),
+            handed_over,
+        }
     }
 }
 
@@ -171,6 +172,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     let hand = Router::new()
         .route("/", put(provision).get(find).delete(reap))
         .route("/holds", get(holds))
+        .route("/fate", get(fate))
         .route("/fence", post(raise))
         .route("/calls/{call}", post(execute).get(recall))
         .route("/calls/{call}/cancel", post(cancel))
@@ -291,6 +293,13 @@ async fn holds(
     Json(shared.provisioner.holds(incarnation).await)
 }
 
+async fn fate(
+    State(shared): State<Arc<Shared>>,
+    Path(incarnation): Path<IncarnationId>,
+) -> Json<Option<String>> {
+    Json(shared.provisioner.fate(incarnation).await)
+}
+
 async fn raise(
     State(shared): State<Arc<Shared>>,
     Path(incarnation): Path<IncarnationId>,
@@ -298,7 +307,7 @@ async fn raise(
 ) -> Answer<(), HandLost> {
     match shared.provisioner.find(incarnation).await {
         Some(hand) => answer(hand.raise(fence).await),
-        None => answer(Err(gone(incarnation, false))),
+        None => answer(Err(shared.gone(incarnation, false).await)),
     }
 }
 

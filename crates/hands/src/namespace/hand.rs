@@ -1,7 +1,7 @@
 //! One sandbox as a hand: calls, each at most once, and what becomes of them.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
@@ -28,6 +28,9 @@ use super::{
     room, usage, words,
 };
 use crate::{CallError, Fence, Hand, HandLost, Limits, Promise, Recalled, fence::Fences};
+
+/// What ended a hand that somebody wanted to end.
+const ON_REQUEST: &str = "it was ended on request";
 
 /// What a call came to, for all who wait for it.
 type Outcomes = watch::Sender<Option<Result<CallResult, HandLost>>>;
@@ -63,8 +66,21 @@ pub(super) struct State {
     pressure: Pressure,
     /// Calls that are being stopped because of a limit, and its words.
     stopped: HashMap<EventId, String>,
+    /// What the next result says of a bound that was passed between two looks.
+    pub(super) remark: Option<String>,
     /// Closed when the sandbox is gone.
     frames: Option<mpsc::UnboundedSender<Vec<u8>>>,
+}
+
+impl State {
+    /// Has a call stopped.
+    fn cancel(&self, call: EventId) {
+        let id = call.to_string();
+        if let (Ok(frame), Some(frames)) = (encode(&ToInit::Cancel { id }), &self.frames) {
+            // A closed channel means that the call is about to be lost, which settles it.
+            drop(frames.send(frame));
+        }
+    }
 }
 
 /// One sandbox.
@@ -112,6 +128,7 @@ impl NamespaceHand {
             lost: None,
             pressure: Pressure::default(),
             stopped: HashMap::new(),
+            remark: None,
             frames: Some(frames),
         };
         let hand = Arc::new_cyclic(|this| Self {
@@ -156,9 +173,15 @@ impl NamespaceHand {
     pub(super) async fn kill(&self) {
         self.state()
             .lost
-            .get_or_insert_with(|| "it was ended on request".to_owned());
+            .get_or_insert_with(|| ON_REQUEST.to_owned());
         self.confined.kill();
         self.gone().await;
+    }
+
+    /// Says what ended it, unless it lives or somebody wanted its end.
+    pub(super) fn fate(&self) -> Option<String> {
+        let lost = self.state().lost.clone();
+        lost.filter(|reason| reason != ON_REQUEST)
     }
 
     /// Waits until nothing inside runs any more and others may have its files.
@@ -191,37 +214,32 @@ impl NamespaceHand {
         self.confined.layer()
     }
 
-    /// Tells whether a call runs.
-    pub(super) fn is_busy(&self) -> bool {
+    /// Returns the calls that run, and how many there ever were.
+    pub(super) fn running(&self) -> (HashSet<EventId>, usize) {
         let state = self.state();
-        let mut calls = state.calls.values();
-        calls.any(|call| matches!(call, Call::Running(_)))
+        let calls = state.calls.iter();
+        let running = calls.filter(|(_, call)| matches!(call, Call::Running(_)));
+        (running.map(|(id, _)| *id).collect(), state.calls.len())
     }
 
-    /// Stops what runs because of a limit. With nothing to stop, what breaks it is beyond any call:
-    /// then the whole sandbox ends.
-    pub(super) fn stop_all(&self, words: &str) {
+    /// Stops those of these calls that still run because of a limit; tells whether some did.
+    pub(super) fn stop_calls(&self, calls: &HashSet<EventId>, words: &str) -> bool {
         let mut state = self.state();
-        let running = state.calls.iter();
-        let running = running.filter(|(_, call)| matches!(call, Call::Running(_)));
-        let running: Vec<_> = running.map(|(id, _)| *id).collect();
-        if running.is_empty() {
-            drop(state);
-            return self.end(words);
-        }
-        for id in running {
-            let frame = encode(&ToInit::Cancel { id: id.to_string() });
-            if let (Ok(frame), Some(frames)) = (frame, &state.frames) {
-                // A closed channel means that the call is about to be lost, which settles it.
-                drop(frames.send(frame));
+        let mut stopped = false;
+        for call in calls {
+            if let Some(Call::Running(_)) = state.calls.get(call) {
+                state.cancel(*call);
+                state.stopped.insert(*call, words.to_owned());
+                stopped = true;
             }
-            state.stopped.insert(id, words.to_owned());
         }
+        stopped
     }
 
     /// Ends the sandbox because of a limit.
     pub(super) fn end(&self, words: &str) {
-        self.state().lost.get_or_insert_with(|| words.to_owned());
+        let reason = words::bare(words);
+        self.state().lost.get_or_insert_with(|| reason.to_owned());
         self.confined.kill();
     }
 
@@ -270,6 +288,9 @@ impl NamespaceHand {
             result.is_error = true;
             result.outcome = Outcome::Limit;
             words::blame(&mut result, words);
+            state.remark = None;
+        } else if result.outcome != Outcome::Interrupted {
+            result.content.extend(state.remark.take().map(Block::text));
         }
         state.pressure = pressure;
         let Some(Call::Running(outcome)) = state.calls.remove(&call) else {
@@ -368,13 +389,7 @@ impl NamespaceHand {
             Some(Call::Syncing(outcome)) => Some(outcome.subscribe()),
             Some(Call::Running(outcome)) => {
                 let wait = outcome.subscribe();
-                let frame = encode(&ToInit::Cancel {
-                    id: call.to_string(),
-                });
-                if let (Ok(frame), Some(frames)) = (frame, &state.frames) {
-                    // A closed channel means that the call is about to be lost, which settles it.
-                    drop(frames.send(frame));
-                }
+                state.cancel(call);
                 Some(wait)
             }
             None => {
@@ -448,7 +463,10 @@ async fn read(mut reader: Reader, hand: Weak<NamespaceHand>) {
         (None, Ok((ended, pressure))) => {
             let before = hand.state().pressure;
             let words = words::struck(before, pressure, &hand.limits);
-            words.map_or_else(|| ended.to_string(), |words| format!("{ended} {words}"))
+            words.map_or_else(
+                || ended.to_string(),
+                |words| format!("{ended}: {}", words::bare(&words)),
+            )
         }
         (None, Err(_)) => "its first process is gone".to_owned(),
     };

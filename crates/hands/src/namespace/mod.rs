@@ -400,6 +400,10 @@ impl Provisioner for Namespaces {
         Some(hand as Arc<dyn Hand>)
     }
 
+    async fn fate(&self, incarnation: IncarnationId) -> Option<String> {
+        self.node.slots.own(incarnation)?.fate()
+    }
+
     async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {
         if let Some(hand) = self.node.slots.hand(incarnation).await {
             return hand.recall(call);

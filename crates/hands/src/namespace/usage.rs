@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use outlast_protocol::id::EventId;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, statat};
 use tokio::{
     task::spawn_blocking,
@@ -20,6 +21,7 @@ use tokio::{
 };
 
 use super::{NamespaceHand, words};
+use crate::Limits;
 
 /// How often is looked while a call runs.
 const BUSY: Duration = Duration::from_millis(250);
@@ -46,20 +48,105 @@ pub(super) struct Use {
     pub(super) inodes: u64,
 }
 
+/// What comes of it that calls passed a bound.
+const STOPPED: &str = "what ran was stopped";
+
+/// What comes of it that something did which may be over.
+const SEEN: &str = "what goes on writing is stopped";
+
+/// What comes of it that something did which no call waits for.
+const ENDED: &str = "what wrote in the background was stopped, and the sandbox with it";
+
+/// What a hand is watched by.
+#[derive(Debug, Default)]
+struct Watch {
+    /// What it may hold; not known before the first look.
+    allowed: Option<Use>,
+    /// Calls that ran at the last look.
+    running: HashSet<EventId>,
+    /// How many calls there had been when it began.
+    calls: usize,
+    /// Of those that ran then, what was stopped.
+    stopped: HashSet<EventId>,
+    /// Looks in a row that found more.
+    strikes: u32,
+}
+
+/// What a look comes to.
+#[derive(Debug, Eq, PartialEq)]
+enum Found {
+    /// No bound is passed, or nothing was added to what is beyond it.
+    Nothing,
+    /// Something was added, perhaps by a call that was there for a part of the time: a result tells.
+    Seen,
+    /// Something was added while these calls ran all the time.
+    During(HashSet<EventId>),
+    /// Something was added while no call was there, or goes on whatever is stopped.
+    Beside,
+}
+
+impl Watch {
+    /// Takes in what a hand holds, the calls that ran when that began to be measured, and how many there
+    /// had been by then and by the end.
+    ///
+    /// A layer that is beyond its bounds may be tidied up: only what makes it larger than it was when
+    /// the call began is stopped.
+    fn look(
+        &mut self,
+        used: Use,
+        limits: &Limits,
+        running: HashSet<EventId>,
+        calls: (usize, usize),
+    ) -> Found {
+        let bound = Use {
+            bytes: used.bytes.max(limits.disk_bytes),
+            inodes: used.inodes.max(limits.inodes),
+        };
+        let more = |old: Use| used.bytes > old.bytes || used.inodes > old.inodes;
+        let grew = self.allowed.is_some_and(more);
+        let throughout: HashSet<_> = running.intersection(&self.running).copied().collect();
+        let came_or_went = calls.1 != self.calls || throughout.len() != self.running.len();
+        let was_stopped = self.stopped.iter().any(|call| !running.contains(call));
+        self.stopped.clear();
+        if grew || throughout.is_empty() {
+            self.allowed = Some(bound);
+        }
+        (self.running, self.calls) = (running, calls.0);
+        if !grew {
+            self.strikes = 0;
+            return Found::Nothing;
+        }
+        if was_stopped {
+            // It wrote until it was.
+            return Found::Nothing;
+        }
+        self.strikes += 1;
+        let by_no_call = throughout.is_empty() && !came_or_went;
+        if by_no_call || self.strikes >= STRIKES {
+            return Found::Beside;
+        }
+        if throughout.is_empty() {
+            return Found::Seen;
+        }
+        self.stopped.clone_from(&throughout);
+        Found::During(throughout)
+    }
+}
+
 /// Looks at what a hand wrote until it is gone, and stops what writes too much.
-///
-/// A layer that is beyond its bounds may be tidied up: only what makes it larger still is stopped.
 pub(super) async fn keep(hand: Weak<NamespaceHand>) {
-    let mut allowed = Use::default();
-    let (mut looked, mut pause) = (Instant::now(), BUSY);
-    let mut strikes = 0;
+    let mut watch = Watch::default();
+    // At once: what was taken over is not what the first call wrote.
+    let (mut looked, mut pause) = (Instant::now(), Duration::ZERO);
     loop {
         sleep(pause).await;
         let Some(alive) = hand.upgrade().filter(|hand| !hand.is_lost()) else {
             return;
         };
         pause = BUSY;
-        if !alive.is_busy() && looked.elapsed() < IDLE {
+        let (running, calls) = alive.running();
+        let soon = !running.is_empty() || watch.strikes > 0 || watch.allowed.is_none();
+        if !soon && looked.elapsed() < IDLE {
             continue;
         }
         let Some(layer) = alive.layer() else { return };
@@ -69,23 +156,34 @@ pub(super) async fn keep(hand: Weak<NamespaceHand>) {
         let used = used.unwrap_or_default();
         looked = Instant::now();
         pause = BUSY.max(began.elapsed() * SHARE);
-        let Some(words) = words::beyond(used, alive.limits()) else {
-            allowed = Use::default();
-            strikes = 0;
-            continue;
+        let calls = (calls, alive.running().1);
+        let found = watch.look(used, alive.limits(), running, calls);
+        alive.answer(found, used);
+    }
+}
+
+impl NamespaceHand {
+    /// Does what a look asks for.
+    fn answer(&self, found: Found, used: Use) {
+        let Some(beyond) = words::beyond(used, self.limits()) else {
+            self.state().remark = None;
+            return;
         };
-        if used.bytes > allowed.bytes || used.inodes > allowed.inodes {
-            tracing::info!(?used, "a sandbox is beyond its disk limit");
-            strikes += 1;
-            if strikes >= STRIKES {
-                // What was stopped is not what writes.
-                alive.end(&words);
-                return;
-            }
-            alive.stop_all(&words);
-            allowed = used;
-        } else {
-            strikes = 0;
+        let comes = match &found {
+            Found::Nothing => return,
+            Found::Seen => SEEN,
+            Found::During(_) => STOPPED,
+            Found::Beside => ENDED,
+        };
+        tracing::info!(?used, ?found, "a sandbox is beyond its disk limit");
+        let words = words::passed(&beyond, comes);
+        match found {
+            Found::Nothing => {}
+            Found::Seen => self.state().remark = Some(words),
+            Found::During(calls) if self.stop_calls(&calls, &words) => {}
+            // They ended meanwhile.
+            Found::During(_) => self.state().remark = Some(words::passed(&beyond, SEEN)),
+            Found::Beside => self.end(&words),
         }
     }
 }
@@ -178,7 +276,97 @@ fn open(at: impl AsFd, name: impl rustix::path::Arg, flags: OFlags) -> rustix::i
 
 #[cfg(test)]
 mod tests {
+    use outlast_protocol::{Micros, seam::Entropy};
+
     use super::*;
+
+    #[derive(Debug)]
+    struct Fixed(u8);
+
+    impl Entropy for Fixed {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(self.0);
+        }
+    }
+
+    fn call(number: u8) -> EventId {
+        EventId::mint(Micros(1), &Fixed(number))
+    }
+
+    /// Has a hand with bounds of 100 bytes and 10 files looked at, with these calls of so many.
+    fn look(watch: &mut Watch, (bytes, inodes): (u64, u64), running: &[u8], calls: usize) -> Found {
+        let limits = Limits {
+            disk_bytes: 100,
+            inodes: 10,
+            ..Limits::default()
+        };
+        let running = running.iter().copied().map(call).collect();
+        let calls = (calls, calls);
+        watch.look(Use { bytes, inodes }, &limits, running, calls)
+    }
+
+    fn during(calls: &[u8]) -> Found {
+        Found::During(calls.iter().copied().map(call).collect())
+    }
+
+    #[test]
+    fn only_what_grows_beyond_a_bound_while_calls_run_stops_them() {
+        let mut watch = Watch::default();
+        assert_eq!(look(&mut watch, (50, 5), &[1], 1), Found::Nothing);
+        assert_eq!(look(&mut watch, (100, 10), &[1], 1), Found::Nothing);
+        assert_eq!(look(&mut watch, (101, 10), &[1], 1), during(&[1]));
+        // It wrote until it was stopped.
+        assert_eq!(look(&mut watch, (120, 10), &[], 1), Found::Nothing);
+        // Files have their own bound: bytes below theirs may grow.
+        assert_eq!(look(&mut watch, (10, 30), &[2], 2), Found::Seen);
+        assert_eq!(look(&mut watch, (90, 30), &[2], 2), Found::Nothing);
+        assert_eq!(look(&mut watch, (90, 31), &[2], 2), during(&[2]));
+    }
+
+    #[test]
+    fn what_only_deletes_is_left_alone_however_much_there_is() {
+        let mut watch = Watch::default();
+        // Taken over, or bounds were lowered.
+        assert_eq!(look(&mut watch, (900, 90), &[1], 1), Found::Nothing);
+        assert_eq!(look(&mut watch, (800, 80), &[1], 1), Found::Nothing);
+        assert_eq!(look(&mut watch, (300, 30), &[], 1), Found::Nothing);
+        // A call is held to what there was when it began.
+        assert_eq!(look(&mut watch, (300, 30), &[2], 2), Found::Nothing);
+        assert_eq!(look(&mut watch, (300, 29), &[2], 2), Found::Nothing);
+        assert_eq!(look(&mut watch, (301, 29), &[2], 2), during(&[2]));
+    }
+
+    #[test]
+    fn what_nobody_can_be_blamed_for_is_told_and_what_no_call_does_ends() {
+        let mut watch = Watch::default();
+        assert_eq!(look(&mut watch, (0, 0), &[], 0), Found::Nothing);
+        // A call came and went between two looks.
+        assert_eq!(look(&mut watch, (200, 2), &[], 1), Found::Seen);
+        assert_eq!(look(&mut watch, (200, 2), &[], 1), Found::Nothing);
+        // So did another one, and one began.
+        assert_eq!(look(&mut watch, (250, 2), &[3], 3), Found::Seen);
+        assert_eq!(look(&mut watch, (150, 2), &[], 3), Found::Nothing);
+        assert_eq!(look(&mut watch, (151, 2), &[], 3), Found::Beside);
+        // One that began while it was measured.
+        let (limits, used) = (
+            Limits {
+                disk_bytes: 100,
+                ..Limits::default()
+            },
+            |bytes| Use { bytes, inodes: 0 },
+        );
+        let mut watch = Watch::default();
+        assert_eq!(look(&mut watch, (0, 0), &[], 0), Found::Nothing);
+        let seen = watch.look(used(200), &limits, HashSet::new(), (0, 1));
+        assert_eq!(seen, Found::Seen);
+        assert_eq!(look(&mut watch, (300, 0), &[], 1), Found::Seen);
+        // Or goes on whatever is stopped.
+        let mut watch = Watch::default();
+        assert_eq!(look(&mut watch, (0, 0), &[1], 1), Found::Nothing);
+        assert_eq!(look(&mut watch, (200, 0), &[1], 1), during(&[1]));
+        assert_eq!(look(&mut watch, (300, 0), &[1], 1), during(&[1]));
+        assert_eq!(look(&mut watch, (400, 0), &[1], 1), Found::Beside);
+    }
 
     #[test]
     fn a_tree_is_added_up() {

@@ -84,28 +84,35 @@ pub(super) fn full(room: Room, limits: &Limits) -> Option<String> {
     })
 }
 
-/// Says which bound what was measured is beyond, if one.
+/// Says which bound what was measured is beyond, if one, and by how much.
 pub(super) fn beyond(used: Use, limits: &Limits) -> Option<String> {
     if used.inodes == u64::MAX {
-        return Some(
-            "[folders in the sandbox are nested too deeply to be measured; what ran was stopped]"
-                .to_owned(),
-        );
+        let words = "folders in the sandbox are nested too deeply to be measured";
+        return Some(words.to_owned());
     }
-    let end = "; what ran was stopped; remove files before writing more]";
     if used.inodes > limits.inodes {
         return Some(format!(
-            "[the sandbox's limit of {} files was passed: it has {}{end}",
+            "the sandbox's limit of {} files was passed: it has {}",
             limits.inodes, used.inodes
         ));
     }
     (used.bytes > limits.disk_bytes).then(|| {
         format!(
-            "[the sandbox's disk limit of {} was passed: it holds {}{end}",
+            "the sandbox's disk limit of {} was passed: it holds {}",
             size(limits.disk_bytes),
             size(used.bytes)
         )
     })
+}
+
+/// Says what comes of it that a bound was passed.
+pub(super) fn passed(beyond: &str, comes: &str) -> String {
+    format!("[{beyond}; {comes}; remove files before writing more]")
+}
+
+/// Takes words out of the brackets that set them apart in a result.
+pub(super) fn bare(words: &str) -> &str {
+    words.trim_start_matches('[').trim_end_matches(']')
 }
 
 /// Says that something is beyond the bounds of a disk of its own.

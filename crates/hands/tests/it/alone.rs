@@ -203,6 +203,7 @@ async fn disk_is_measured(driver: &outlast_hands::namespace::Namespaces) {
     let recipe = Recipe { limits, ..recipe() };
     let hand = driver.provision(&recipe).await.unwrap();
     crate::disks::what_is_measured_is_stopped(&hand).await;
+    crate::measured::bounds_are_held_and_told(driver).await;
     driver
         .reap(recipe.incarnation, Keep::Nothing)
         .await

@@ -30,7 +30,7 @@ use crate::support::Counter;
 
 /// A host on a runtime of its own, so that it can end with everything it has, as a process does.
 #[derive(Debug)]
-struct Running {
+pub(crate) struct Running {
     stop: CancellationToken,
     die: CancellationToken,
     thread: JoinHandle<Option<Ended>>,
@@ -38,7 +38,7 @@ struct Running {
 
 impl Running {
     /// Starts a host and returns when it listens.
-    fn start(place: Place, provisioner: Arc<dyn Provisioner>, options: Options) -> Self {
+    pub(crate) fn start(place: Place, provisioner: Arc<dyn Provisioner>, options: Options) -> Self {
         let (stop, die) = (CancellationToken::new(), CancellationToken::new());
         let (stopped, dead) = (stop.clone(), die.clone());
         let (ready, is_ready) = std::sync::mpsc::channel();
@@ -60,7 +60,7 @@ impl Running {
         Self { stop, die, thread }
     }
 
-    fn stop(self) -> Option<Ended> {
+    pub(crate) fn stop(self) -> Option<Ended> {
         self.stop.cancel();
         self.thread.join().unwrap()
     }
@@ -76,7 +76,7 @@ impl Running {
     }
 }
 
-fn options(orphan: Duration) -> Options {
+pub(crate) fn options(orphan: Duration) -> Options {
     Options {
         isolation: "as a test wants it".to_owned(),
         orphan,
@@ -84,9 +84,9 @@ fn options(orphan: Duration) -> Options {
     }
 }
 
-const LONG: Duration = Duration::from_secs(600);
+pub(crate) const LONG: Duration = Duration::from_secs(600);
 
-async fn remote(dir: &Path) -> Remote {
+pub(crate) async fn remote(dir: &Path) -> Remote {
     Remote::open(dir, None).await.unwrap().0
 }
 

@@ -26,6 +26,7 @@ mod images;
 mod kinds;
 mod life;
 mod limits;
+mod measured;
 mod packages;
 mod relaid;
 mod support;

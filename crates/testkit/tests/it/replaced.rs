@@ -105,6 +105,57 @@ async fn a_hand_that_ended_unseen_between_two_calls_is_told_across_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_bound_that_ended_a_hand_between_two_calls_is_told_once() {
+    for restarted in [false, true] {
+        let (world, life, session) = world(|_| ()).await;
+        turn(&life, session).await;
+        let hand = state(&life, session).await.hand.unwrap();
+        let why = "the sandbox's disk limit of 8 MiB was passed: it holds 12 MiB";
+        world.hands.end(hand.incarnation, why);
+        let life = if restarted {
+            world.start(None).await
+        } else {
+            life
+        };
+        turn(&life, session).await;
+        turn(&life, session).await;
+        assert_eq!(told(&world, session).await, [false, true, false]);
+        let results = results(&world, session).await;
+        assert!(
+            results[1].contains(&format!("{TOLD} ({why})")),
+            "{results:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_hand_is_not_taken_for_that_of_the_one_before() {
+    let (world, life, session) = world(|_| ()).await;
+    turn(&life, session).await;
+    let hand = state(&life, session).await.hand.unwrap();
+    world.hands.end(hand.incarnation, "its limit was passed");
+    let call = json!({"name": "bash", "input": {"command": "c", "wait_ms": 60_000}});
+    let steps = json!([{"calls": [call]}, {"text": "end"}]);
+    life.send(session, &script(&steps)).await;
+    while world.hands.asked().len() < 2 {
+        pass(1).await;
+    }
+    world.bury();
+    assert!(life.rests(session).await);
+    turn(&life, session).await;
+    let results = results(&world, session).await;
+    assert!(
+        results[1].contains("(it was killed); the call may have run"),
+        "{results:?}"
+    );
+    assert!(
+        results[1].contains(&format!("{TOLD} (its limit was passed)")),
+        "{results:?}"
+    );
+    assert!(!results[2].contains(TOLD), "{results:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_an_error_said_is_not_said_again() {
     let (world, life, session) = world(|_| ()).await;
     turn(&life, session).await;

@@ -71,6 +71,11 @@ impl Provisioner for Reached {
         Some(self.hand(found))
     }
 
+    async fn fate(&self, incarnation: IncarnationId) -> Option<String> {
+        let fate = self.inner.fate(incarnation);
+        self.faults.pass_whole("fate", fate).await
+    }
+
     async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {
         let recalled = self.inner.recall(incarnation, call);
         let recalled = self.faults.pass_whole("recall", recalled).await;
