@@ -335,14 +335,19 @@ impl Job {
 
     /// Records the end of a call; a second end changes nothing.
     async fn settle(&self, call: EventId, result: CallResult) -> Result<(), LeaseError> {
-        let result = self.with_loss(call, shown::fit(result)).await?;
+        let (result, told) = self.with_news(call, shown::fit(result)).await?;
         let outcome = result.outcome;
         let label = format!("{outcome:?}").to_lowercase();
         ::metrics::counter!(metrics::CALLS, "outcome" => label).increment(1);
         let body = AgentToolResult::new(call, result).to_raw().into();
         let fact = Fact::Settled(outcome, self.inner.event_id(), body);
-        self.fact(call, fact).await?;
-        Ok(())
+        let settled = self.fact(call, fact).await;
+        if let Some(hand) = told
+            && !matches!(settled, Ok(Answer::Appended))
+        {
+            self.inner.hands.placed.unheard(hand);
+        }
+        settled.map(drop)
     }
 
     /// Records that a hand is gone.

@@ -3,6 +3,7 @@
 //! A blob is noted as loose before its first byte is written and until a file names it, so that
 //! whatever a crash interrupts is removed by the next process.
 
+mod lack;
 mod mounts;
 mod outputs;
 mod sources;

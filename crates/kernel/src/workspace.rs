@@ -155,15 +155,15 @@ impl Job {
         }
     }
 
-    /// Tells the model of what its hand came without, in the first result of that hand: files before
-    /// what the call says, shell and processes alone behind it.
-    pub(crate) async fn with_loss(
+    /// Tells the model of what its hand came without: files before what the call says, shell and
+    /// processes alone behind it, then mounted files; returns of which hand it was told that.
+    pub(crate) async fn with_news(
         &self,
         call: EventId,
         mut result: CallResult,
-    ) -> Result<CallResult, LeaseError> {
+    ) -> Result<(CallResult, Option<IncarnationId>), LeaseError> {
         if result.outcome == Outcome::Interrupted {
-            return Ok(result);
+            return Ok((result, None));
         }
         let state = self.state().await?;
         let phase = state
@@ -172,7 +172,7 @@ impl Job {
             .map(|open| open.phase);
         let there = |hand: &Known| phase == Some(Phase::Intended(hand.incarnation));
         let Some(hand) = state.hand.filter(there) else {
-            return Ok(result);
+            return Ok((result, None));
         };
         if let Some(loss) = hand.loss {
             result.content.insert(0, Block::text(words(loss)));
@@ -180,7 +180,10 @@ impl Job {
             let why = self.end_before(&state, hand.incarnation).await?;
             result.content.push(Block::text(fresh(&why)));
         }
-        Ok(result)
+        let lacks = self.inner.hands.placed.tell(hand.incarnation);
+        let told = lacks.is_some().then_some(hand.incarnation);
+        result.content.extend(lacks.map(Block::text));
+        Ok((result, told))
     }
 
     /// Returns what ended the hand before this one, which may have ended itself by now.

@@ -68,6 +68,36 @@ pub(crate) async fn content(client: &Client, file: &Value) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_whose_content_is_lost_is_named_in_the_next_result() {
+    let server = TestServer::start().await;
+    let (client, here) = (server.client(), tempfile::tempdir().unwrap());
+    let session = client.session("scripted").await;
+    let file = upload(client, here.path(), "a.csv", b"1,2").await;
+    mount(client, &session, &file, "/in/a.csv").await;
+    fs::remove_file(server.dir().join("blobs/files").join(id(&file))).unwrap();
+    let look = bash("ls /mnt/session/uploads/in/a.csv || echo none");
+    let steps = json!([look, look, {"text": "end"}]);
+    let events = server.play(&session, &[script(steps)], 1).await;
+    let results = of(&events, "agent.tool_result");
+    assert!(said(results[0]).contains("none"), "{events:?}");
+    let words = "\"/mnt/session/uploads/in/a.csv\": its content is no longer stored";
+    let told: Vec<_> = results
+        .iter()
+        .map(|result| {
+            result["content"]
+                .to_string()
+                .contains(&words.replace('"', "\\\""))
+        })
+        .collect();
+    assert_eq!(told, [true, false], "{events:?}");
+    let dir = server.dir().to_string_lossy().into_owned();
+    assert!(
+        !format!("{results:?}").contains(&dir),
+        "no place of the host"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_go_in_read_only_and_come_out_as_they_were() {
     let server = TestServer::start().await;
     let (client, here) = (server.client(), tempfile::tempdir().unwrap());

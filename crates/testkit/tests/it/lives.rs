@@ -69,7 +69,7 @@ pub(crate) struct Life {
     pub(crate) kernel: Kernel,
     /// What it sees of the store.
     pub(crate) store: Arc<Faulty<Memory>>,
-    key: ApiKeyId,
+    pub(crate) key: ApiKeyId,
     died: Arc<AtomicBool>,
     appends: Arc<AtomicU64>,
 }

@@ -19,6 +19,7 @@ mod house;
 mod lives;
 mod long;
 mod loose;
+mod mounts;
 mod parallel;
 mod points;
 mod poison;
