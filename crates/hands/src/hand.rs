@@ -154,7 +154,9 @@ pub trait Provisioner: Debug + Send + Sync {
     /// # Errors
     ///
     /// As [`checkpoint`](Self::checkpoint); [`io::ErrorKind::AlreadyExists`] of an incarnation that
-    /// has begun to live, [`io::ErrorKind::FileTooLarge`] of a layer that is beyond `limits`.
+    /// has begun to live, [`io::ErrorKind::FileTooLarge`] of a layer that is beyond `limits`, and
+    /// [`io::ErrorKind::InvalidData`] of what was read to its end and is not what was packed, and of
+    /// nothing else: it would not be another time.
     async fn restore(
         &self,
         incarnation: IncarnationId,

@@ -204,7 +204,7 @@ impl Job {
             };
         }
         let reason = "the process that ran it has ended";
-        self.lost(incarnation, reason.to_owned()).await?;
+        self.lost(HandLost::of(incarnation, reason)).await?;
         let hands = &self.inner.hands;
         let recalled = match hands.heard(hands.recall(incarnation, call)).await {
             Ok(recalled) => recalled,
@@ -260,7 +260,8 @@ impl Job {
                 return Err(LeaseError::Over(stale.to_string()));
             }
             Err(CallError::Lost(lost)) => {
-                self.lost(hand.incarnation(), lost.reason.clone()).await?;
+                self.lost(HandLost::of(hand.incarnation(), &lost.reason))
+                    .await?;
                 if !lost.handed_over {
                     return Ok(Asked::NotStarted(lost));
                 }
@@ -351,22 +352,10 @@ impl Job {
     }
 
     /// Records that a hand is gone.
-    pub(crate) async fn lost(
-        &self,
-        incarnation: IncarnationId,
-        reason: String,
-    ) -> Result<(), LeaseError> {
+    pub(crate) async fn lost(&self, lost: HandLost) -> Result<(), LeaseError> {
         ::metrics::counter!(metrics::HANDS_LOST).increment(1);
         let key = self.inner.event_id();
-        self.fact(
-            key,
-            Fact::HandLost(HandLost {
-                incarnation,
-                reason,
-            }),
-        )
-        .await?;
-        Ok(())
+        self.fact(key, Fact::HandLost(lost)).await.map(drop)
     }
 
     /// Appends a fact for the brain.

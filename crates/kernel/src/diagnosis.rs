@@ -274,6 +274,7 @@ fn hand(state: &State) -> Option<HandDiagnosis> {
         incarnation: hand.incarnation,
         lost: hand.lost,
         begun: hand.begun,
-        checkpoint_at: state.checkpoint.as_ref().map(|checkpoint| checkpoint.at),
+        checkpoint_at: state.checkpoint().map(|checkpoint| checkpoint.at),
+        unreadable_at: state.unreadable(),
     })
 }

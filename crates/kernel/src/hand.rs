@@ -16,7 +16,10 @@ use outlast_protocol::{
     environment::Packages,
     id::{EventId, IncarnationId, SessionId},
 };
-use outlast_session::{Fact, State, body::HandWanted};
+use outlast_session::{
+    Fact, State,
+    body::{HandLost, HandWanted},
+};
 use outlast_store::ResourceKind;
 use serde::Deserialize;
 use tokio::{sync::Mutex as Turn, time::Instant};
@@ -310,7 +313,7 @@ impl Job {
         let lost = match found {
             Some(_) if self.is_worn_out(hand.incarnation) => {
                 self.inner.hands.let_go(hand.incarnation, "age").await;
-                "it was as old as a sandbox may become".to_owned()
+                HandLost::of(hand.incarnation, "it was as old as a sandbox may become")
             }
             Some(found) => {
                 let now = self.inner.clock.now();
@@ -319,13 +322,14 @@ impl Job {
             }
             None => match self.begin_life(state, hand.incarnation).await {
                 Err(Unmade::Failed(ProvisionError::Ended { .. })) => {
-                    self.inner.hands.fate(hand.incarnation).await
+                    let fate = self.inner.hands.fate(hand.incarnation).await;
+                    HandLost::of(hand.incarnation, &fate)
                 }
-                Err(Unmade::Gone(reason)) => reason.to_owned(),
+                Err(Unmade::Gone(lost)) => lost,
                 made => return Ok(self.told(made)),
             },
         };
-        self.lost(hand.incarnation, lost).await?;
+        self.lost(lost).await?;
         let state = self.state().await?;
         self.make(&state).await
     }
@@ -375,8 +379,8 @@ impl Job {
             }
         };
         let made = match begun {
-            Err(Unmade::Gone(reason)) => {
-                self.lost(incarnation, reason.to_owned()).await?;
+            Err(Unmade::Gone(lost)) => {
+                self.lost(lost).await?;
                 let state = self.state().await?;
                 return Box::pin(self.make(&state)).await;
             }

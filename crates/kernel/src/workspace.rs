@@ -9,13 +9,13 @@ use outlast_hands::{
     files::{Packed, Sum},
 };
 use outlast_protocol::{
-    CallResult, Outcome,
+    CallResult, Micros, Outcome,
     content::Block,
     id::{EventId, IncarnationId},
 };
 use outlast_session::{
     Hand as Known, Kind, Phase, State,
-    body::{Checkpointed, HandLost, Loss},
+    body::{HandLost, Loss},
 };
 use outlast_store::{Order, Slice};
 
@@ -28,8 +28,8 @@ pub(crate) enum Unmade {
     #[error(transparent)]
     Failed(#[from] ProvisionError),
     /// What it was to begin with cannot be had: another life has to be recorded.
-    #[error("{0}")]
-    Gone(&'static str),
+    #[error("{}", .0.reason)]
+    Gone(HandLost),
 }
 
 /// What is said of a life whose files were on this node.
@@ -62,12 +62,8 @@ impl Job {
         if hand.predecessor.is_none() && !hand.begun {
             return (last, None);
         }
-        let spoilt = hand.lost && hand.loss.is_some() && !hand.begun;
-        let loss = match &state.checkpoint {
-            Some(known) if !spoilt => Loss::Since(known.at),
-            Some(_) | None => Loss::Everything,
-        };
-        (last, Some(loss))
+        let known = state.checkpoint().map(|known| Loss::Since(known.at));
+        (last, known.or(Some(Loss::Everything)))
     }
 
     /// Begins the newest life, which is recorded, with the files that it is to have.
@@ -86,42 +82,50 @@ impl Job {
                 Some(above) => node.holds(above).await,
                 None => false,
             };
-            match (loss, &state.checkpoint) {
+            let vanished = || Err(Unmade::Gone(HandLost::of(incarnation, VANISHED)));
+            match loss {
                 // Calls were handed to it; without its files it is not the same life.
-                _ if begun => return Err(Unmade::Gone(VANISHED)),
+                _ if begun => return vanished(),
                 _ if above => {}
-                (Some(Loss::Since(_)), Some(known)) => self.restore(incarnation, known).await?,
-                (Some(Loss::Since(_)), None) => return Err(Unmade::Gone(UNREADABLE)),
-                (None, _) if predecessor.is_some() => return Err(Unmade::Gone(VANISHED)),
-                (Some(Loss::Everything) | None, _) => {}
+                Some(Loss::Since(at)) => self.restore(state, incarnation, at).await?,
+                None if predecessor.is_some() => return vanished(),
+                Some(Loss::Everything) | None => {}
             }
         }
         Ok(self.provision(state, incarnation, predecessor).await?)
     }
 
-    /// Brings a checkpoint to where the life begins.
+    /// Brings the checkpoint of a moment to where the life begins.
     async fn restore(
         &self,
+        state: &State,
         incarnation: IncarnationId,
-        known: &Checkpointed,
+        at: Micros,
     ) -> Result<(), Unmade> {
+        let unreadable = || {
+            let lost = HandLost::of(incarnation, UNREADABLE);
+            Unmade::Gone(HandLost {
+                unreadable: Some(at),
+                ..lost
+            })
+        };
+        let mut known = state.checkpoints.iter().map(|known| &known.taken);
+        let known = known.find(|known| known.at == at).ok_or_else(unreadable)?;
         let unmade = |reason: String, mend: Option<&str>| {
             Unmade::Failed(ProvisionError::Step {
                 incarnation,
-                step: "bring the newest checkpoint of its files".to_owned(),
+                step: format!("bring the checkpoint of {at} of its files"),
                 reason,
                 mend: mend.map(str::to_owned),
             })
         };
         let failed = |reason| unmade(reason, None);
-        let Ok(key) = Key::new(known.blob.as_str()) else {
-            return Err(Unmade::Gone(UNREADABLE));
-        };
+        let key = Key::new(known.blob.as_str()).map_err(|_| unreadable())?;
         let content = match self.inner.blobs.open(&key, 0).await {
             Ok(content) => content,
             Err(fault @ Error::NotFound(_)) => {
                 tracing::error!(session.id = %self.session, "a checkpoint is lost: {fault}");
-                return Err(Unmade::Gone(UNREADABLE));
+                return Err(unreadable());
             }
             Err(fault @ Error::Unavailable { .. }) => return Err(failed(fault.to_string())),
         };
@@ -145,7 +149,7 @@ impl Job {
             }
             Err(error) if is_spoilt(&error) => {
                 tracing::error!(session.id = %self.session, "a checkpoint is of no use: {error}");
-                Err(Unmade::Gone(UNREADABLE))
+                Err(unreadable())
             }
             // The same life is tried again with each call, until it fits.
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
@@ -175,7 +179,8 @@ impl Job {
             return Ok((result, None));
         };
         if let Some(loss) = hand.loss {
-            result.content.insert(0, Block::text(words(loss)));
+            let words = words(loss, hand.unreadable);
+            result.content.insert(0, Block::text(words));
         } else if hand.fresh {
             let why = self.end_before(&state, hand.incarnation).await?;
             result.content.push(Block::text(fresh(&why)));
@@ -220,7 +225,14 @@ fn fresh(why: &str) -> String {
 }
 
 /// Returns what the model reads.
-fn words(loss: Loss) -> String {
+fn words(loss: Loss, unreadable: Option<Micros>) -> String {
+    let unread = match (loss, unreadable) {
+        (_, None) => String::new(),
+        (Loss::Since(_), Some(bad)) => format!("the checkpoint of {bad} could not be read; "),
+        (Loss::Everything, Some(bad)) => {
+            format!("the checkpoint of {bad} could not be read, and there is none that can; ")
+        }
+    };
     let lost = match loss {
         Loss::Since(at) => {
             format!("its files are as they were at {at}, and what was written after that is lost")
@@ -229,6 +241,6 @@ fn words(loss: Loss) -> String {
     };
     format!(
         "[The sandbox before this one is gone, and so is its machine's copy of the files. This call \
-         ran in a new sandbox: {lost}. Processes and shell state of before are gone too.]"
+         ran in a new sandbox: {unread}{lost}. Processes and shell state of before are gone too.]"
     )
 }

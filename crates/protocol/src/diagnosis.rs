@@ -180,8 +180,10 @@ pub struct HandDiagnosis {
     pub lost: bool,
     /// Whether a call was handed to it.
     pub begun: bool,
-    /// When the newest checkpoint of its workspace was taken.
+    /// When the newest checkpoint of its workspace was taken that is not known to be unreadable.
     pub checkpoint_at: Option<Micros>,
+    /// When the newest one was taken that was found to be unreadable, until there is another.
+    pub unreadable_at: Option<Micros>,
 }
 
 /// A process that has hands and does not answer: calls wait for it, for a while.

@@ -134,8 +134,8 @@ fn checkpoint(mut desk: Desk<'_, '_>, new: &body::Checkpointed) -> Result<Decisi
     let state = &desk.state;
     let hand = state.hand;
     let current = hand.is_some_and(|hand| hand.incarnation == new.incarnation);
-    let known = state.checkpoint.as_ref();
-    let newer = known.is_none_or(|known| known.at < new.at);
+    let known = state.checkpoints.first();
+    let newer = known.is_none_or(|known| known.taken.at < new.at);
     if !current || !newer || close::refuse_ended(state).is_err() {
         return Ok(desk.done(Answer::Nothing));
     }

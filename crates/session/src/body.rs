@@ -222,7 +222,7 @@ pub struct HandWanted {
 pub enum Loss {
     /// All of it.
     Everything,
-    /// What was written after the moment of the newest checkpoint.
+    /// What was written after the moment of the newest checkpoint that is not known to be unreadable.
     Since(Micros),
 }
 
@@ -257,6 +257,20 @@ pub struct HandLost {
     pub incarnation: IncarnationId,
     /// What ended it, in words.
     pub reason: String,
+    /// The moment of the checkpoint that it was to begin with, if that cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<Micros>,
+}
+
+impl HandLost {
+    /// Says that a life is over.
+    pub fn of(incarnation: IncarnationId, reason: &str) -> Self {
+        Self {
+            incarnation,
+            reason: reason.to_owned(),
+            unreadable: None,
+        }
+    }
 }
 
 /// Body of `x.erased`; the record says who and when.

@@ -43,8 +43,8 @@ pub struct State {
     pub hand: Option<Hand>,
     /// Lives before the default hand's that may have left something.
     pub past_hands: Vec<IncarnationId>,
-    /// The newest checkpoint of its workspace.
-    pub checkpoint: Option<Checkpointed>,
+    /// The newest checkpoints of its workspace, the newest first.
+    pub checkpoints: Vec<Checkpoint>,
     /// What all threads used.
     pub usage: Usage,
     /// Time spent running.
@@ -249,10 +249,21 @@ pub struct Hand {
     pub begun: bool,
     /// What of the workspace it came without, until the model was told.
     pub loss: Option<Loss>,
+    /// The newest checkpoint that it could not begin with because it cannot be read, as long.
+    pub unreadable: Option<Micros>,
     /// Whether a call ran in it, so that its shell may hold what the next life comes without.
     pub used: bool,
     /// Whether a life before it was used and ended, until the model was told.
     pub fresh: bool,
+}
+
+/// A checkpoint that the log names.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Checkpoint {
+    /// What the log says of it.
+    pub taken: Checkpointed,
+    /// Whether a hand that was to begin with it found that it cannot be read.
+    pub unreadable: bool,
 }
 
 /// Sums over model requests.
@@ -415,6 +426,18 @@ impl State {
         past.filter(|past| !asked(*past)).collect()
     }
 
+    /// Returns the newest checkpoint that is not known to be unreadable.
+    pub fn checkpoint(&self) -> Option<&Checkpointed> {
+        let mut good = self.checkpoints.iter().filter(|known| !known.unreadable);
+        good.next().map(|known| &known.taken)
+    }
+
+    /// Returns the moment of the newest checkpoint that is known to be unreadable.
+    pub fn unreadable(&self) -> Option<Micros> {
+        let mut bad = self.checkpoints.iter().filter(|known| known.unreadable);
+        bad.next().map(|known| known.taken.at)
+    }
+
     /// Makes the state of a session without a record.
     pub fn blank(id: SessionId) -> Self {
         Self {
@@ -427,7 +450,7 @@ impl State {
             threads: Vec::new(),
             hand: None,
             past_hands: Vec::new(),
-            checkpoint: None,
+            checkpoints: Vec::new(),
             usage: Usage::default(),
             active: Active::default(),
             deadlines: Deadlines::default(),

@@ -42,12 +42,23 @@ impl Blob {
         }
     }
 
-    /// Returns the checkpoint that a session needs: the newest one, as long as it can go on.
-    pub fn needed_by(state: &State) -> Option<Self> {
+    /// Returns the checkpoints that a session needs: the newest ones, as long as it can go on.
+    pub fn needed_by(state: &State) -> Vec<Self> {
         if state.deleted || state.archived_at.is_some() {
-            return None;
+            return Vec::new();
         }
-        Self::of_session(&state.checkpoint.as_ref()?.blob)
+        let known = state.checkpoints.iter();
+        known
+            .filter_map(|known| Self::of_session(&known.taken.blob))
+            .collect()
+    }
+
+    /// Returns the checkpoints that one state of a session needs and another does not.
+    pub fn needed_only_by(state: &State, other: Option<&State>) -> Vec<Self> {
+        let others = other.map(Self::needed_by).unwrap_or_default();
+        let mut own = Self::needed_by(state);
+        own.retain(|blob| !others.contains(blob));
+        own
     }
 }
 

@@ -1,9 +1,14 @@
 //! What a workspace is like after its hand, its machine, or both are gone.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use outlast_protocol::{Outcome, id::IncarnationId};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 
 use super::{Deed, FENCE, Fixture, ask, deed, in_time, look, quick, running};
 use crate::{
@@ -172,6 +177,19 @@ async fn a_workspace_comes_back_as_it_was(fixture: &Fixture) {
     assert_ne!(again.digest, sum.digest);
 }
 
+/// Fails when it is read.
+struct Broken;
+
+impl AsyncRead for Broken {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Poll::Ready(Err(io::Error::other("it broke off")))
+    }
+}
+
 /// Nothing half done, whatever is wrong with it.
 async fn a_pack_that_is_not_what_it_should_be_changes_nothing(fixture: &Fixture) {
     let (node, hand) = (&fixture.provisioner, fixture.hand().await);
@@ -214,11 +232,23 @@ async fn a_pack_that_is_not_what_it_should_be_changes_nothing(fixture: &Fixture)
     ];
     for (number, (sum, wrong)) in tries.iter().enumerate() {
         let refused = laid(fixture, next.incarnation, sum, wrong).await;
-        assert!(refused.is_err(), "try {number} was taken");
+        let kind = refused.map_err(|error| error.kind());
+        assert_eq!(kind, Err(io::ErrorKind::InvalidData), "try {number}");
         assert!(
             !node.holds(next.incarnation).await,
             "try {number} left something"
         );
+    }
+    // A reader that fails says nothing of what is stored.
+    for count in [0, bytes.len() / 2, bytes.len()] {
+        let content = io::Cursor::new(first(count)).chain(Broken);
+        let (sum, content) = (sum.clone(), Box::pin(content));
+        let packed = Packed { sum, content };
+        let limits = Limits::default();
+        let refused = in_time(node.restore(next.incarnation, &limits, packed)).await;
+        let kind = refused.expect_err("it broke off").kind();
+        assert_ne!(kind, io::ErrorKind::InvalidData, "after {count} bytes");
+        assert!(!node.holds(next.incarnation).await);
     }
     laid(fixture, next.incarnation, &sum, &bytes)
         .await

@@ -167,29 +167,48 @@ fn verify(pack: impl Read, stop: &Stop) -> io::Result<Sum> {
 ///
 /// One thread hashes and decompresses, another one makes the files. What a failure leaves at `at` is
 /// of no use.
+///
+/// # Errors
+///
+/// What the reader says if it fails, else [`io::ErrorKind::InvalidData`] if it gave something else than
+/// was packed, whatever that led to, else what the disk says.
 pub(super) fn unpack(pack: impl Read, sum: &Sum, at: &Path, ids: &Ids) -> io::Result<()> {
     let (source, sink) = flow::stream();
-    let (entries, counted) = thread::scope(|scope| {
+    let (unpacked, fed) = thread::scope(|scope| {
         let unpacked = scope.spawn(move || {
             let archive = BufReader::with_capacity(flow::PIECE, sink);
             unpack::unpack(archive, at, ids, sum.entries)
         });
         // One byte more than there should be is enough to see that it is too long.
         let fed = feed(pack.take(sum.bytes.saturating_add(1)), source);
-        both(joined(unpacked), fed)
-    })?;
-    let found = counted.sum(entries);
+        (joined(unpacked), fed)
+    });
+    let (counted, decoded) = fed?;
+    let found = counted.sum(sum.entries);
     if found == *sum {
-        return Ok(());
+        let (entries, ()) = both(unpacked, decoded)?;
+        if entries == sum.entries {
+            return Ok(());
+        }
     }
     let words = format!("the pack is not the one that was made: {found:?} instead of {sum:?}");
     Err(io::Error::new(io::ErrorKind::InvalidData, words))
 }
 
-/// Decompresses a pack for another thread; returns what came in, to the last byte.
-fn feed<R: Read>(pack: R, mut source: Source) -> io::Result<Counted<R>> {
-    let mut counted = Counted::new(pack);
-    let mut decoder = zstd::Decoder::new(&mut counted)?;
+/// Decompresses a pack for another thread; returns what came in, to the last byte, and what came of it.
+fn feed<R: Read>(pack: R, source: Source) -> io::Result<(Counted<Watched<R>>, io::Result<()>)> {
+    let mut counted = Counted::new(Watched { pack, failed: None });
+    let decoded = decompress(&mut counted, source);
+    if let Some(error) = counted.inner.failed.take() {
+        return Err(error);
+    }
+    // The rest of it says whether it is what it should be.
+    io::copy(&mut counted, &mut io::sink())?;
+    Ok((counted, decoded))
+}
+
+fn decompress(pack: impl Read, mut source: Source) -> io::Result<()> {
+    let mut decoder = zstd::Decoder::new(pack)?;
     let mut buffer = vec![0; flow::PIECE];
     loop {
         let length = decoder.read(&mut buffer)?;
@@ -199,11 +218,27 @@ fn feed<R: Read>(pack: R, mut source: Source) -> io::Result<Counted<R>> {
             break;
         }
     }
-    drop(decoder);
     // It may have gone after the archive's end, which is not the stream's.
     drop(source.end());
-    io::copy(&mut counted, &mut io::sink())?;
-    Ok(counted)
+    Ok(())
+}
+
+/// Tells a reader that failed from one that gave what cannot be decompressed.
+struct Watched<R> {
+    pack: R,
+    failed: Option<io::Error>,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.pack.read(buffer);
+        if let Err(error) = &read
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            self.failed = Some(io::Error::new(error.kind(), error.to_string()));
+        }
+        read
+    }
 }
 
 /// Counts and hashes what passes.

@@ -77,7 +77,7 @@ enum Fault {
     Append(#[from] AppendError),
 }
 
-/// Stores a pack, has the log name it, and removes the one before.
+/// Stores a pack, has the log name it, and removes what the log keeps no more.
 async fn keep(
     inner: &Arc<Inner>,
     session: SessionId,
@@ -112,20 +112,22 @@ async fn keep(
         Err(AppendError::NotFound(_)) => return Ok(Outcome::Pointless),
         Err(fault) => return Err(fault.into()),
     };
-    if Blob::needed_by(&outcome.state) != Some(blob) {
+    if !Blob::needed_by(&outcome.state).contains(&blob) {
         return Ok(Outcome::Pointless);
     }
     loose.named();
-    // At once, so that no session has two for long; if it fails the note of it stays.
-    if let Some(old) = before.as_deref().and_then(Blob::needed_by) {
-        files::remove(inner, old).await;
+    // At once, so that no session has more for long; if it fails the note of it stays.
+    if let Some(before) = before {
+        for old in Blob::needed_only_by(&before, Some(&outcome.state)) {
+            files::remove(inner, old).await;
+        }
     }
     Ok(Outcome::Taken)
 }
 
 /// Returns when a checkpoint is taken: after everything that the log knows, whatever the clock says.
 fn moment(state: &State, now: Micros) -> Micros {
-    let known = state.checkpoint.as_ref().map(|known| known.at);
+    let known = state.checkpoints.first().map(|known| known.taken.at);
     let after = known.map_or(now, |known| known.after(Duration::from_micros(1)));
     now.max(state.at).max(after)
 }
@@ -140,12 +142,13 @@ fn key(inner: &Inner, session: SessionId, incarnation: IncarnationId) -> Result<
     ))
 }
 
-/// Removes the checkpoint of a session that is over.
+/// Removes the checkpoints of a session that is over.
 pub(crate) async fn remove(inner: &Inner, over: &State) {
-    let last = over.checkpoint.as_ref();
-    if let Some(blob) = last.and_then(|last| Blob::of_session(&last.blob)) {
-        // The append that ended the session has loosened it: after a failure it goes later.
-        files::remove(inner, blob).await;
+    for known in &over.checkpoints {
+        if let Some(blob) = Blob::of_session(&known.taken.blob) {
+            // The append that ended the session has loosened it: after a failure it goes later.
+            files::remove(inner, blob).await;
+        }
     }
 }
 

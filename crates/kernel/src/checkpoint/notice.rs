@@ -51,7 +51,7 @@ async fn is_unsaved(
         return Ok(false);
     }
     let last = last_call(inner, session, state.tail).await?;
-    let saved = state.checkpoint.as_ref().map(|known| known.at);
+    let saved = state.checkpoint().map(|known| known.at);
     // Whatever was in the workspace came by a call, of this hand or of one before it.
     Ok(match (last, saved) {
         (None, _) => false,

@@ -6,7 +6,7 @@ use outlast_protocol::{
 };
 use outlast_session::{
     Kind, Record, State,
-    body::{Claimed, Settled},
+    body::{Claimed, HandLost, Settled},
 };
 use outlast_store::{Order, ReadError, Slice};
 use serde::Deserialize;
@@ -103,7 +103,12 @@ fn trouble(record: &Record) -> Option<Trouble> {
         return Some(of(part(&error.kind), &error.kind, at, position));
     }
     if record.kind == Kind::HandLost {
-        return Some(of(Part::Hand, "hand_lost", at, position));
+        let HandLost { unreadable, .. } = serde_json::from_str(text).ok()?;
+        let kind = match unreadable {
+            Some(_) => "checkpoint_unreadable",
+            None => "hand_lost",
+        };
+        return Some(of(Part::Hand, kind, at, position));
     }
     if record.kind == Kind::Settled {
         let Settled { outcome, .. } = serde_json::from_str(text).ok()?;

@@ -5,7 +5,9 @@ use std::path::Path;
 use outlast_blobs::{Blobs as _, Key, S3, s3};
 use serde_json::{Value, json};
 
-use crate::support::{Binary, Does as _, bash, host, leftovers, of, said, script, until};
+use crate::support::{
+    Binary, Does as _, Output, bash, host, leftovers, of, outlast, said, script, until,
+};
 
 /// Starts a server that takes checkpoints a second after a turn, or never.
 async fn start(dir: &Path, key: Option<&str>, checkpoints: bool) -> Binary {
@@ -26,12 +28,19 @@ async fn lost(server: Binary, dir: &Path) {
 
 /// Waits until the log names a checkpoint: one that is stored only goes with its server.
 async fn saved(server: &Binary, session: &str) {
+    saved_times(server, session, 1).await;
+}
+
+/// Waits until the log has named so many.
+async fn saved_times(server: &Binary, session: &str, count: usize) {
     until("a checkpoint", async || {
         let path = format!("/outlast/v1/sessions/{session}/outline");
-        let outline = server.client.get(&path, &[]).await.unwrap();
+        let all = [("limit", "1000")];
+        let outline = server.client.get(&path, &all).await.unwrap();
         let records = outline["records"].as_array().unwrap();
-        let mut kinds = records.iter().map(|record| &record["kind"]);
-        kinds.any(|kind| kind == "x.checkpointed").then_some(())
+        let kinds = records.iter().map(|record| &record["kind"]);
+        let named = kinds.filter(|kind| *kind == "x.checkpointed").count();
+        (named >= count).then_some(())
     })
     .await;
 }
@@ -84,6 +93,49 @@ async fn the_files_of_the_checkpoint_come_back_and_the_model_is_told() {
     })
     .await;
     assert!(second.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkpoint_that_rots_gives_way_to_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = start(dir.path(), None, true).await;
+    let key = std::fs::read_to_string(dir.path().join("local.key")).unwrap();
+    let session = first.client.session("scripted").await;
+    turn(&first, &session, "echo one > file", 1).await;
+    saved_times(&first, &session, 1).await;
+    let [before] = stored(dir.path(), &session).try_into().unwrap();
+    turn(&first, &session, "echo two > file", 2).await;
+    saved_times(&first, &session, 2).await;
+    let mut both = stored(dir.path(), &session);
+    assert_eq!(both.len(), 2, "{both:?}");
+    both.retain(|name| *name != before);
+    let newest = dir.path().join("blobs/sessions").join(&session);
+    let newest = newest.join("checkpoints").join(&both[0]);
+    let mut bytes = std::fs::read(&newest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x55;
+    std::fs::write(&newest, bytes).unwrap();
+    lost(first, dir.path()).await;
+
+    let next = start(dir.path(), Some(key.trim()), true).await;
+    let events = turn(&next, &session, "cat file", 3).await;
+    let text = said(of(&events, "agent.message").last().unwrap());
+    assert!(text.contains("one") && !text.contains("two"), "{text}");
+    let told = [
+        "the checkpoint of ",
+        " could not be read; its files are as they were at ",
+    ];
+    assert!(told.iter().all(|part| text.contains(part)), "{text}");
+    let doctor = Output::of(outlast(dir.path()).arg("doctor").arg(&session)).await;
+    assert!(doctor.out.contains("checkpoint_unreadable"), "{doctor:?}");
+    // The next one takes the place of the one that cannot be read.
+    saved_times(&next, &session, 3).await;
+    until("the spoilt one to go", async || {
+        let left = stored(dir.path(), &session);
+        (left.len() == 2 && !left.contains(&both[0])).then_some(())
+    })
+    .await;
+    assert!(next.stop().await.success());
 }
 
 /// Spoils the disks of all sandboxes in a way.

@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use outlast_protocol::{Outcome, id::EventId};
 use serde::Deserialize;
 
-use crate::{Call, Entry, FoldError, Hand, Kind, Phase, Route, State, body};
+use crate::{Call, Checkpoint, Entry, FoldError, Hand, Kind, Phase, Route, State, body};
+
+/// How many checkpoints a session keeps.
+const CHECKPOINTS: usize = 2;
 
 /// What `fold` reads of a tool-use event.
 #[derive(Deserialize)]
@@ -124,18 +127,24 @@ pub(super) fn hand(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError
             .extend(state.hand.map(|old| old.incarnation));
         let ended = |old: Hand| old.used || old.fresh;
         let fresh = state.hand.is_some_and(ended);
+        let untold = state.hand.and_then(|old| old.unreadable);
+        let unreadable = state.unreadable().or(untold);
         state.hand = Some(Hand {
             incarnation: wanted.incarnation,
             predecessor: wanted.predecessor,
             lost: false,
             begun: false,
             loss: wanted.loss,
+            unreadable: wanted.loss.and(unreadable),
             used: false,
             fresh,
         });
         return Ok(());
     }
     let lost: body::HandLost = entry.read()?;
+    for known in &mut state.checkpoints {
+        known.unreadable |= Some(known.taken.at) == lost.unreadable;
+    }
     if let Some(hand) = state
         .hand
         .as_mut()
@@ -147,8 +156,16 @@ pub(super) fn hand(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError
 }
 
 /// A workspace is in a blob.
+///
+/// The one before stays, for the case that this one cannot be read when it is needed.
 pub(super) fn checkpointed(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
-    state.checkpoint = Some(entry.read()?);
+    let new = Checkpoint {
+        taken: entry.read()?,
+        unreadable: false,
+    };
+    state.checkpoints.retain(|known| !known.unreadable);
+    state.checkpoints.insert(0, new);
+    state.checkpoints.truncate(CHECKPOINTS);
     Ok(())
 }
 
@@ -159,6 +176,7 @@ pub(super) fn checkpointed(state: &mut State, entry: &Entry<'_>) -> Result<(), F
 fn ran(hand: &mut Hand, outcome: Outcome) {
     if outcome != Outcome::Interrupted {
         hand.loss = None;
+        hand.unreadable = None;
         hand.fresh = false;
     }
     hand.used = match outcome {

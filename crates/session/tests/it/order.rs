@@ -1,6 +1,6 @@
 //! The order of a brain's appends: repeats, gaps, stale epochs, seqs used up by answers.
 
-use outlast_protocol::id::EventId;
+use outlast_protocol::{Micros, id::EventId};
 use outlast_session::{Answer, Fence, RECENT, Refusal, Step, Stop};
 
 use crate::{parts, turns::working, world::World};
@@ -142,10 +142,7 @@ fn facts_of_a_stale_epoch_are_refused() {
         forgotten: Vec::new(),
         loss: None,
     };
-    let lost = HandLost {
-        incarnation,
-        reason: "gone".to_owned(),
-    };
+    let lost = HandLost::of(incarnation, "gone");
     let facts = [
         Fact::RequestStarted,
         Fact::Intended(incarnation),
@@ -177,12 +174,7 @@ fn a_hand_is_wanted_once_until_it_is_lost() {
             loss: None,
         })
     };
-    let lose = |number| {
-        Fact::HandLost(HandLost {
-            incarnation: parts::hand(number),
-            reason: "gone".to_owned(),
-        })
-    };
+    let lose = |number| Fact::HandLost(HandLost::of(parts::hand(number), "gone"));
     let key = world.named("key");
     let mut fact = |fact| world.try_fact(1, key, fact).unwrap();
     assert_eq!(fact(lose(1)), Answer::AlreadySettled, "there is none");
@@ -228,11 +220,7 @@ fn the_newest_checkpoint_of_the_newest_hand_is_known() {
     assert_eq!(take(&mut world, 1, 5), Ok(Answer::Nothing), "a repeat");
     assert_eq!(take(&mut world, 1, 4), Ok(Answer::Nothing), "an older one");
     assert_eq!(take(&mut world, 2, 9), Ok(Answer::Nothing), "another hand");
-    let (incarnation, reason) = (parts::hand(1), "gone".to_owned());
-    let lost = HandLost {
-        incarnation,
-        reason,
-    };
+    let lost = HandLost::of(parts::hand(1), "gone");
     let key = world.named("key");
     world.try_fact(1, key, Fact::HandLost(lost)).unwrap();
     assert_eq!(
@@ -242,8 +230,74 @@ fn the_newest_checkpoint_of_the_newest_hand_is_known() {
     );
     assert_eq!(want(&mut world, 2), Answer::Appended);
     assert_eq!(take(&mut world, 1, 9), Ok(Answer::Nothing), "of an old one");
-    let known = world.state().checkpoint.as_ref();
+    let known = world.state().checkpoint();
     assert_eq!(known, Some(&parts::checkpoint(1, 6)), "it stays known");
+}
+
+#[test]
+fn two_checkpoints_are_kept_and_what_cannot_be_read_gives_way() {
+    use outlast_session::{
+        Fact, Proposal,
+        body::{HandLost, HandWanted, Loss},
+    };
+    let mut world = working();
+    let fact = |world: &mut World, fact| {
+        let key = world.named("key");
+        assert_eq!(world.try_fact(1, key, fact), Ok(Answer::Appended));
+    };
+    let want = |number, loss| {
+        Fact::HandWanted(HandWanted {
+            name: "default".to_owned(),
+            incarnation: parts::hand(number),
+            predecessor: None,
+            forgotten: Vec::new(),
+            loss,
+        })
+    };
+    let lose = |number, at: Option<i64>| {
+        let lost = HandLost::of(parts::hand(number), "gone");
+        let unreadable = at.map(Micros);
+        Fact::HandLost(HandLost { unreadable, ..lost })
+    };
+    let take = |world: &mut World, number, at| {
+        let taken = world.propose(&Proposal::Checkpoint(parts::checkpoint(number, at)));
+        assert_eq!(taken, Ok(Answer::Appended));
+    };
+    // The moments that are known, the newest first, and which of them is to be used.
+    let known = |world: &World| {
+        let state = world.state();
+        let all = state.checkpoints.iter().map(|known| known.taken.at.0);
+        let good = state.checkpoint().map(|known| known.at.0);
+        (
+            all.collect::<Vec<_>>(),
+            good,
+            state.unreadable().map(|at| at.0),
+        )
+    };
+    fact(&mut world, want(1, None));
+    for at in [5, 6, 7] {
+        take(&mut world, 1, at);
+    }
+    assert_eq!(known(&world), (vec![7, 6], Some(7), None));
+    fact(&mut world, lose(1, None));
+    fact(&mut world, want(2, Some(Loss::Since(Micros(7)))));
+    assert_eq!(world.state().hand.unwrap().unreadable, None);
+    fact(&mut world, lose(2, Some(7)));
+    assert_eq!(known(&world), (vec![7, 6], Some(6), Some(7)));
+    fact(&mut world, want(3, Some(Loss::Since(Micros(6)))));
+    assert_eq!(world.state().hand.unwrap().unreadable, Some(Micros(7)));
+    fact(&mut world, lose(3, Some(6)));
+    assert_eq!(known(&world), (vec![7, 6], None, Some(7)));
+    fact(&mut world, want(4, Some(Loss::Everything)));
+    take(&mut world, 4, 8);
+    assert_eq!(known(&world), (vec![8], Some(8), None));
+    // What the model was not told of is told by the next one.
+    fact(&mut world, lose(4, None));
+    fact(&mut world, want(5, Some(Loss::Everything)));
+    assert_eq!(world.state().hand.unwrap().unreadable, Some(Micros(7)));
+    fact(&mut world, lose(5, None));
+    fact(&mut world, want(6, None));
+    assert_eq!(world.state().hand.unwrap().unreadable, None);
 }
 
 #[test]

@@ -15,9 +15,9 @@ use super::fixture::{Brain, World};
 use crate::{AppendError, Blob};
 
 pub(super) async fn run(world: &impl AsyncFn() -> World) {
-    one_is_loose_until_a_log_names_it_and_after_the_next(&world().await).await;
+    one_is_loose_until_a_log_names_it_and_after_two_others(&world().await).await;
     one_that_is_not_named_goes_and_one_that_is_stays(&world().await).await;
-    the_end_of_a_session_loosens_its_last_one(&world().await).await;
+    the_end_of_a_session_loosens_its_last_ones(&world().await).await;
     one_of_a_dead_process_is_loose(&world().await).await;
     one_that_was_given_up_is_not_named(&world().await).await;
 }
@@ -89,7 +89,7 @@ async fn only(world: &World, blob: Blob) {
     assert_eq!(loose(world).await, []);
 }
 
-async fn one_is_loose_until_a_log_names_it_and_after_the_next(world: &World) {
+async fn one_is_loose_until_a_log_names_it_and_after_two_others(world: &World) {
     let (brain, hand) = with_hand(world).await;
     let session = brain.session;
     let first = begun(world, session, 1).await;
@@ -98,6 +98,9 @@ async fn one_is_loose_until_a_log_names_it_and_after_the_next(world: &World) {
     assert_eq!(loose(world).await, []);
     let second = begun(world, session, 2).await;
     assert_eq!(name(world, session, hand, &second).await, Answer::Appended);
+    assert_eq!(loose(world).await, [], "the second newest stays");
+    let third = begun(world, session, 3).await;
+    assert_eq!(name(world, session, hand, &third).await, Answer::Appended);
     only(world, first).await;
     // An append about something else changes nothing.
     world.send(session, "go on").await;
@@ -124,19 +127,29 @@ async fn one_that_is_not_named_goes_and_one_that_is_stays(world: &World) {
     assert_eq!(loose(world).await, []);
 }
 
-async fn the_end_of_a_session_loosens_its_last_one(world: &World) {
+async fn the_end_of_a_session_loosens_its_last_ones(world: &World) {
     for proposal in [Proposal::Archive(world.key), Proposal::Delete(world.key)] {
         let (mut brain, hand) = with_hand(world).await;
         let session = brain.session;
-        let blob = begun(world, session, 1).await;
-        name(world, session, hand, &blob).await;
+        let last = [
+            begun(world, session, 1).await,
+            begun(world, session, 3).await,
+        ];
+        for blob in &last {
+            name(world, session, hand, blob).await;
+        }
         let failure = Failure {
             error: json(&json!({ "error": { "type": "unknown_error" } })),
             then: Then::Exhausted,
         };
         brain.say(Step::Fail(failure)).await.unwrap();
         world.propose(session, proposal).await.unwrap();
-        only(world, blob).await;
+        let mut found = loose(world).await;
+        found.sort();
+        assert_eq!(found, last);
+        for blob in last {
+            world.store.forget_blob(blob).await.unwrap();
+        }
         // One that was on its way meanwhile.
         let late = begun(world, session, 2).await;
         assert!(world.store.drop_blob(late.clone()).await.unwrap());

@@ -53,13 +53,7 @@ async fn hands_are_named_until_their_session_ends(world: &World) {
         assert_eq!(named(&all).await, []);
         say(wanted(first, None, Vec::new())).await;
         assert_eq!(whose(&all).await, [(first, session)]);
-        let lost = |incarnation| {
-            let reason = "killed".to_owned();
-            Fact::HandLost(HandLost {
-                incarnation,
-                reason,
-            })
-        };
+        let lost = |incarnation| Fact::HandLost(HandLost::of(incarnation, "killed"));
         say(lost(first)).await;
         say(wanted(second, Some(first), Vec::new())).await;
         assert_eq!(named(&all).await, [first, second]);

@@ -56,24 +56,21 @@ pub(super) fn release(tx: &Connection, blob: Option<FileId>) -> Result<(), Fault
     note(tx, &file.into(), None)
 }
 
-/// Takes the note of a checkpoint that a log has come to name, and loosens the one before.
+/// Takes the note of a checkpoint that a log has come to name, and loosens what it needs no more.
 pub(super) fn checkpoints(
     tx: &Connection,
     before: Option<&State>,
     after: &State,
 ) -> Result<(), Fault> {
-    let (old, new) = (before.and_then(Blob::needed_by), Blob::needed_by(after));
-    if old == new {
-        return Ok(());
-    }
     // It was there a moment ago, in the same transaction.
-    if let Some(new) = new {
+    for new in Blob::needed_only_by(after, before) {
         take(tx, &new)?;
     }
-    match old {
-        Some(old) => note(tx, &old, None),
-        None => Ok(()),
+    let Some(before) = before else { return Ok(()) };
+    for old in Blob::needed_only_by(before, Some(after)) {
+        note(tx, &old, None)?;
     }
+    Ok(())
 }
 
 /// Whose writer is dead.

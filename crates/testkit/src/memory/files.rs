@@ -218,16 +218,13 @@ impl Inner {
         }
     }
 
-    /// Takes the note of a checkpoint that a log has come to name, and loosens the one before.
+    /// Takes the note of a checkpoint that a log has come to name, and loosens what it needs no more.
     pub(super) fn checkpoints(&mut self, before: Option<&State>, after: &State) {
-        let (old, new) = (before.and_then(Blob::needed_by), Blob::needed_by(after));
-        if old == new {
-            return;
-        }
-        if let Some(new) = new {
+        for new in Blob::needed_only_by(after, before) {
             self.loose.remove(&new);
         }
-        if let Some(old) = old {
+        let Some(before) = before else { return };
+        for old in Blob::needed_only_by(before, Some(after)) {
             self.loose.insert(old, None);
         }
     }

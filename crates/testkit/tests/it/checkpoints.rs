@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use outlast_blobs::{Blobs as _, Key};
 use outlast_kernel::Schedule;
-use outlast_protocol::id::SessionId;
-use outlast_session::{Kind, State, body::Loss};
+use outlast_protocol::{Micros, id::SessionId};
+use outlast_session::{
+    Kind, State,
+    body::{Checkpointed, Loss},
+};
 use serde_json::{Value, json};
 
 use crate::lives::{Life, World};
@@ -71,8 +74,17 @@ pub(crate) fn keys(world: &World) -> Vec<String> {
     world.blobs.keys().iter().map(Key::to_string).collect()
 }
 
+/// Returns the blobs that a log names, in the order of [`keys`].
+pub(crate) async fn named(life: &Life, session: SessionId) -> Vec<String> {
+    let state = state(life, session).await;
+    let named = state.checkpoints.iter();
+    let mut named: Vec<_> = named.map(|known| known.taken.blob.clone()).collect();
+    named.sort();
+    named
+}
+
 #[tokio::test(start_paused = true)]
-async fn one_is_taken_once_a_session_rests_and_older_ones_go() {
+async fn one_is_taken_once_a_session_rests_and_the_newest_two_stay() {
     let (world, life, session) = world(USUAL).await;
     pass(20).await;
     assert_eq!(recorded(&world, session).await, 0, "no hand, no checkpoint");
@@ -81,7 +93,7 @@ async fn one_is_taken_once_a_session_rests_and_older_ones_go() {
     assert_eq!(recorded(&world, session).await, 0, "not yet quiet for long");
     pass(10).await;
     let seen = state(&life, session).await;
-    let (first, hand) = (seen.checkpoint.clone().unwrap(), seen.hand.unwrap());
+    let (first, hand) = (seen.checkpoint().cloned().unwrap(), seen.hand.unwrap());
     assert_eq!(first.incarnation, hand.incarnation);
     assert_eq!(keys(&world), [first.blob.as_str()]);
     let bytes = world
@@ -95,9 +107,18 @@ async fn one_is_taken_once_a_session_rests_and_older_ones_go() {
     turn(&life, session).await;
     pass(15).await;
     assert_eq!(recorded(&world, session).await, 2);
-    let second = state(&life, session).await.checkpoint.clone().unwrap();
+    let second = state(&life, session).await.checkpoint().cloned().unwrap();
     assert!(second.at > first.at && second.sum.entries == 2);
-    assert_eq!(keys(&world), [second.blob]);
+    assert_eq!(keys(&world).len(), 2);
+    assert_eq!(keys(&world), named(&life, session).await);
+    turn(&life, session).await;
+    pass(15).await;
+    assert_eq!(recorded(&world, session).await, 3);
+    assert_eq!(keys(&world), named(&life, session).await);
+    let third = state(&life, session).await.checkpoint().cloned().unwrap();
+    let mut newest = [second.blob, third.blob];
+    newest.sort();
+    assert_eq!(keys(&world), newest, "the oldest went");
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,7 +126,7 @@ async fn a_lost_machine_costs_what_came_after_and_the_model_is_told_once() {
     let (world, life, session) = world(USUAL).await;
     turn(&life, session).await;
     pass(15).await;
-    let known = state(&life, session).await.checkpoint.clone().unwrap();
+    let known = state(&life, session).await.checkpoint().cloned().unwrap();
     turn(&life, session).await;
     world.hands.vanish();
     turn(&life, session).await;
@@ -122,12 +143,12 @@ async fn a_lost_machine_costs_what_came_after_and_the_model_is_told_once() {
     let workspace = world.hands.workspace(hand.incarnation).unwrap();
     assert_eq!(workspace.lines().count(), 3, "the second call is lost");
     pass(15).await;
-    let newer = state(&life, session).await.checkpoint.clone().unwrap();
+    let newer = state(&life, session).await.checkpoint().cloned().unwrap();
     assert_eq!(
         (newer.incarnation, newer.sum.entries),
         (hand.incarnation, 3)
     );
-    assert_eq!(keys(&world), [newer.blob]);
+    assert_eq!(keys(&world), named(&life, session).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,26 +164,137 @@ async fn without_a_checkpoint_everything_is_lost_and_that_is_said() {
     assert!(!results[1].contains("is_error\":true"), "{results:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_checkpoint_that_is_gone_or_broken_does_not_stop_the_session() {
-    for broken in [false, true] {
-        let (world, life, session) = world(USUAL).await;
-        turn(&life, session).await;
+/// Takes so many checkpoints, each after one call; returns them, the newest first.
+async fn taken(life: &Life, session: SessionId, count: usize) -> Vec<Checkpointed> {
+    for _ in 0..count {
+        turn(life, session).await;
         pass(15).await;
-        let key = &world.blobs.keys()[0];
-        if broken {
-            world.blobs.put(key, "other bytes".into()).await.unwrap();
-        } else {
-            world.blobs.delete(key).await.unwrap();
+    }
+    let state = state(life, session).await;
+    let known = state.checkpoints.iter();
+    known.map(|known| known.taken.clone()).collect()
+}
+
+/// What may become of a blob.
+#[derive(Clone, Copy, Debug)]
+enum Spoilt {
+    Gone,
+    Other,
+    CutOff,
+}
+
+async fn spoil(world: &World, checkpoint: &Checkpointed, how: Spoilt) {
+    let key = Key::new(checkpoint.blob.as_str()).unwrap();
+    let whole = world.blobs.get(&key).await.unwrap();
+    let done = match how {
+        Spoilt::Gone => world.blobs.delete(&key).await,
+        Spoilt::Other => world.blobs.put(&key, "other bytes".into()).await,
+        Spoilt::CutOff => world.blobs.put(&key, whole.slice(..whole.len() - 1)).await,
+    };
+    done.unwrap();
+}
+
+/// What the diagnosis says: of which checkpoint, and which one is of no use.
+async fn diagnosed(life: &Life, session: SessionId) -> (Option<Micros>, Option<Micros>) {
+    let found = life.kernel.diagnose(session).await.unwrap();
+    let hand = found.hand.unwrap();
+    (hand.checkpoint_at, hand.unreadable_at)
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_cannot_be_read_gives_way_to_the_one_before() {
+    for how in [Spoilt::Gone, Spoilt::Other, Spoilt::CutOff] {
+        let (world, life, session) = world(USUAL).await;
+        let known = taken(&life, session, 3).await;
+        let [newest, before] = known.as_slice() else {
+            panic!("not two: {known:?}");
+        };
+        spoil(&world, newest, how).await;
+        world.hands.vanish();
+        turn(&life, session).await;
+        turn(&life, session).await;
+        let results = results(&world, session).await;
+        let unread = format!("the checkpoint of {} could not be read", newest.at);
+        let told: Vec<_> = results.iter().map(|text| text.contains(&unread)).collect();
+        assert_eq!(
+            told,
+            [false, false, false, true, false],
+            "{how:?} {results:?}"
+        );
+        let since = format!("its files are as they were at {}", before.at);
+        assert!(results[3].contains(&since), "{results:?}");
+        let seen = diagnosed(&life, session).await;
+        assert_eq!(seen, (Some(before.at), Some(newest.at)));
+        let found = life.kernel.diagnose(session).await.unwrap();
+        let kinds: Vec<_> = found.troubles.iter().map(|one| one.kind.as_str()).collect();
+        assert!(kinds.contains(&"checkpoint_unreadable"), "{kinds:?}");
+        let hand = state(&life, session).await.hand.unwrap();
+        let workspace = world.hands.workspace(hand.incarnation).unwrap();
+        assert_eq!(workspace.lines().count(), 4, "two were saved, two came");
+        // The next one takes its place, and the one that held stays.
+        pass(15).await;
+        let after = state(&life, session).await.checkpoint().cloned().unwrap();
+        assert_eq!(diagnosed(&life, session).await, (Some(after.at), None));
+        let mut stay = [before.blob.clone(), after.blob];
+        stay.sort();
+        assert_eq!(keys(&world), stay);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_none_can_be_read_the_session_goes_on_and_that_is_said() {
+    for count in [1, 2] {
+        let (world, life, session) = world(USUAL).await;
+        let known = taken(&life, session, count).await;
+        assert_eq!(known.len(), count);
+        for checkpoint in &known {
+            spoil(&world, checkpoint, Spoilt::Gone).await;
         }
         world.hands.vanish();
         turn(&life, session).await;
+        turn(&life, session).await;
         let results = results(&world, session).await;
-        assert!(results[1].contains("begins with none"), "{results:?}");
+        let unread = format!(
+            "the checkpoint of {} could not be read, and there is none that can; its files are lost",
+            known[0].at
+        );
+        assert!(results[count].contains(&unread), "{results:?}");
+        assert!(results[count].contains("begins with none"), "{results:?}");
+        assert!(!results[count + 1].contains("could not be read"));
+        assert_eq!(diagnosed(&life, session).await, (None, Some(known[0].at)));
         let hand = state(&life, session).await.hand.unwrap();
         let workspace = world.hands.workspace(hand.incarnation).unwrap();
-        assert_eq!(workspace.lines().count(), 1);
+        assert_eq!(workspace.lines().count(), 2);
+        pass(15).await;
+        assert_eq!(keys(&world), named(&life, session).await);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_cannot_be_read_is_known_as_such_across_a_restart() {
+    let (world, life, session) = world(USUAL).await;
+    let known = taken(&life, session, 2).await;
+    spoil(&world, &known[0], Spoilt::Other).await;
+    world.hands.vanish();
+    // The life that has the one before cannot begin yet.
+    let before = Key::new(known[1].blob.as_str()).unwrap();
+    let whole = world.blobs.get(&before).await.unwrap();
+    world.hands.refuse(Some("told to"));
+    turn(&life, session).await;
+    drop(life);
+    world.hands.refuse(None);
+    world.hands.vanish();
+    let life = world.start(None).await;
+    assert_eq!(
+        diagnosed(&life, session).await,
+        (Some(known[1].at), Some(known[0].at))
+    );
+    turn(&life, session).await;
+    let told = results(&world, session).await;
+    let unread = format!("the checkpoint of {} could not be read", known[0].at);
+    assert!(told[3].contains(&unread), "{told:?}");
+    assert!(told[3].contains(&format!("as they were at {}", known[1].at)));
+    assert_eq!(world.blobs.get(&before).await.unwrap(), whole);
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,7 +333,7 @@ async fn failures_are_tried_again_and_fail_no_turn() {
     world.blobs.fail(false);
     pass(300).await;
     assert_eq!(recorded(&world, session).await, 1);
-    let known = state(&life, session).await.checkpoint.clone().unwrap();
+    let known = state(&life, session).await.checkpoint().cloned().unwrap();
     assert_eq!(known.sum.entries, 2);
 }
 
@@ -280,7 +412,7 @@ async fn what_an_earlier_server_left_unsaved_is_saved_without_being_used() {
     let life = world.start(None).await;
     pass(20).await;
     assert_eq!(recorded(&world, session).await, before + 1);
-    let known = state(&life, session).await.checkpoint.clone().unwrap();
+    let known = state(&life, session).await.checkpoint().cloned().unwrap();
     assert_eq!(known.sum.entries, 2);
     assert_eq!(
         recorded(&world, clean).await,
@@ -318,7 +450,7 @@ async fn one_that_is_larger_than_a_hand_may_be_stays_and_chat_goes_on() {
     let (mut world, life, session) = world(USUAL).await;
     turn(&life, session).await;
     pass(15).await;
-    let known = state(&life, session).await.checkpoint.clone().unwrap();
+    let known = state(&life, session).await.checkpoint().cloned().unwrap();
     world.hands.vanish();
     drop(life);
     world.limits.disk_bytes = 1;
@@ -333,7 +465,7 @@ async fn one_that_is_larger_than_a_hand_may_be_stays_and_chat_goes_on() {
             "{told}"
         );
     }
-    assert_eq!(state(&life, session).await.checkpoint, Some(known.clone()));
+    assert_eq!(state(&life, session).await.checkpoint(), Some(&known));
     assert_eq!(keys(&world), [known.blob.as_str()]);
     drop(life);
     // The operator raises the bound: the same life begins with the files.

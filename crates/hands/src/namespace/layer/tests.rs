@@ -280,7 +280,7 @@ fn a_pack_that_was_changed_is_refused() {
         let at = world.copy();
         let error = unpack(bytes, sum, &at, &world.ids).unwrap_err();
         fs::remove_dir_all(&at).unwrap();
-        error
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
     };
     for at in [0, bytes.len() / 2, bytes.len() - 1] {
         let mut changed = bytes.clone();

@@ -82,7 +82,13 @@ fn hand(now: Micros, hand: &HandDiagnosis) -> String {
         Some(at) => format!("checkpoint {} old", ago(now, at)),
         None => "no checkpoint".to_owned(),
     };
-    format!("hand      {} {life}, {checkpoint}", hand.incarnation)
+    let unreadable = hand.unreadable_at;
+    let unreadable = unreadable.map(|at| format!(", one of {} ago cannot be read", ago(now, at)));
+    let unreadable = unreadable.unwrap_or_default();
+    format!(
+        "hand      {} {life}, {checkpoint}{unreadable}",
+        hand.incarnation
+    )
 }
 
 fn trouble(now: Micros, trouble: &Trouble) -> String {

@@ -125,15 +125,8 @@ pub(super) fn kernel_says(
             (world.named("key"), Fact::HandWanted(wanted))
         }
         Kernel::Lose(number) => {
-            let incarnation = parts::hand(*number);
-            let reason = "gone".to_owned();
-            (
-                world.named("key"),
-                Fact::HandLost(HandLost {
-                    incarnation,
-                    reason,
-                }),
-            )
+            let lost = HandLost::of(parts::hand(*number), "gone");
+            (world.named("key"), Fact::HandLost(lost))
         }
     };
     let counts = matches!(fact, Fact::RequestEnded(_));

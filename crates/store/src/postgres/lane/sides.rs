@@ -155,22 +155,16 @@ fn loosen(sides: &mut Vec<Sql>, mut sql: Sql) {
     ));
 }
 
-/// Takes the note of a checkpoint that a log has come to name, and loosens the one before.
+/// Takes the note of a checkpoint that a log has come to name, and loosens what it needs no more.
 fn checkpoints(sides: &mut Vec<Sql>, write: &Write, before: Option<&State>) {
-    let (old, new) = (
-        before.and_then(Blob::needed_by),
-        Blob::needed_by(&write.state),
-    );
-    if old == new {
-        return;
-    }
-    if let Some(new) = new {
+    for new in Blob::needed_only_by(&write.state, before) {
         let mut sql = Sql::new("DELETE FROM loose_blobs l USING sessions s WHERE l.blob = ");
         sql.bind(new.to_string(), "text").say(" AND ");
         guard(&mut sql, write);
         sides.push(sql);
     }
-    if let Some(old) = old {
+    let Some(before) = before else { return };
+    for old in Blob::needed_only_by(before, Some(&write.state)) {
         let mut sql = Sql::new("INSERT INTO loose_blobs (blob, process) SELECT ");
         sql.bind(old.to_string(), "text")
             .say(", NULL FROM sessions s WHERE ");

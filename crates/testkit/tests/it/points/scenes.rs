@@ -192,7 +192,7 @@ async fn files(stage: &mut Stage, session: SessionId) {
         json!([{"calls": [bash(&look)]}, {"calls": [bash(&write)]}, {"text": "{{results}}"}]);
     stage.play(session, &steps).await;
     stage
-        .until(session, |state| state.checkpoint.is_some())
+        .until(session, |state| state.checkpoint().is_some())
         .await;
     let mounted = mounted["id"].as_str().unwrap();
     stage.delete(&format!("{path}/{mounted}")).await;
