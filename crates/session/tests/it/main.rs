@@ -38,6 +38,8 @@ mod races;
 #[cfg(test)]
 mod resume;
 #[cfg(test)]
+mod shape;
+#[cfg(test)]
 mod spans;
 #[cfg(test)]
 mod turns;
