@@ -190,6 +190,26 @@ impl AsyncRead for Broken {
     }
 }
 
+/// A reader that fails says nothing of what is stored.
+async fn one_that_cannot_be_read_is_not_called_wrong(
+    fixture: &Fixture,
+    incarnation: IncarnationId,
+    sum: &Sum,
+    bytes: &[u8],
+) {
+    let node = &fixture.provisioner;
+    for count in [0, bytes.len() / 2, bytes.len()] {
+        let first: Vec<u8> = bytes.iter().copied().take(count).collect();
+        let (sum, content) = (sum.clone(), Box::pin(io::Cursor::new(first).chain(Broken)));
+        let packed = Packed { sum, content };
+        let limits = Limits::default();
+        let refused = in_time(node.restore(incarnation, &limits, packed)).await;
+        let kind = refused.expect_err("it broke off").kind();
+        assert_ne!(kind, io::ErrorKind::InvalidData, "after {count} bytes");
+        assert!(!node.holds(incarnation).await);
+    }
+}
+
 /// Nothing half done, whatever is wrong with it.
 async fn a_pack_that_is_not_what_it_should_be_changes_nothing(fixture: &Fixture) {
     let (node, hand) = (&fixture.provisioner, fixture.hand().await);
@@ -239,17 +259,7 @@ async fn a_pack_that_is_not_what_it_should_be_changes_nothing(fixture: &Fixture)
             "try {number} left something"
         );
     }
-    // A reader that fails says nothing of what is stored.
-    for count in [0, bytes.len() / 2, bytes.len()] {
-        let content = io::Cursor::new(first(count)).chain(Broken);
-        let (sum, content) = (sum.clone(), Box::pin(content));
-        let packed = Packed { sum, content };
-        let limits = Limits::default();
-        let refused = in_time(node.restore(next.incarnation, &limits, packed)).await;
-        let kind = refused.expect_err("it broke off").kind();
-        assert_ne!(kind, io::ErrorKind::InvalidData, "after {count} bytes");
-        assert!(!node.holds(next.incarnation).await);
-    }
+    one_that_cannot_be_read_is_not_called_wrong(fixture, next.incarnation, &sum, &bytes).await;
     laid(fixture, next.incarnation, &sum, &bytes)
         .await
         .expect("it is laid");
