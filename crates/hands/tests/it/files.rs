@@ -1,7 +1,7 @@
 //! `read`, `write`, `edit`, `glob`, `grep`, section by section of the reference.
 
 use outlast_protocol::content::{Block, Source};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Node, call, failed, fine, sh};
 
@@ -64,6 +64,15 @@ async fn a_file_is_written_read_and_edited() {
     assert_eq!(fine(&call(&hand, "read", read(path)).await), "(no output)");
 }
 
+/// A good input of a tool for a file.
+fn of(tool: &str, path: &str) -> Value {
+    match tool {
+        "write" => json!({"file_path": path, "content": "c"}),
+        "edit" => json!({"file_path": path, "old_string": "a", "new_string": "b"}),
+        _ => json!({"file_path": path}),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_have_the_usual_words_and_the_path_as_given() {
     let node = Node::new().await;
@@ -92,20 +101,20 @@ async fn errors_have_the_usual_words_and_the_path_as_given() {
         ("write", "f/x", "write: f/x: not a directory"),
         ("edit", "none", "edit: none: no such file or directory"),
     ] {
-        let input =
-            json!({"file_path": path, "content": "c", "old_string": "a", "new_string": "b"});
-        assert_eq!(failed(&call(&hand, tool, input).await), words);
+        assert_eq!(failed(&call(&hand, tool, of(tool, path)).await), words);
     }
-    let of = |path: &str| json!({"file_path": path, "old_string": "a", "new_string": "b"});
-    assert!(failed(&call(&hand, "read", of("bin")).await).contains("bin: not valid UTF-8 text"));
-    assert!(failed(&call(&hand, "edit", of("bin")).await).contains("bin: not valid UTF-8 text"));
-    let large = failed(&call(&hand, "read", of("large")).await);
+    for tool in ["read", "edit"] {
+        let refused = failed(&call(&hand, tool, of(tool, "bin")).await);
+        assert!(refused.contains("bin: not valid UTF-8 text"), "{refused}");
+    }
+    let large = failed(&call(&hand, "read", of("read", "large")).await);
     assert!(
         large.contains("300000 bytes, exceeds 262144-byte limit"),
         "{large}"
     );
     assert!(large.contains("view_range"), "{large}");
-    assert!(failed(&call(&hand, "edit", of("large")).await).contains("exceeds 262144-byte limit"));
+    let large = failed(&call(&hand, "edit", of("edit", "large")).await);
+    assert!(large.contains("exceeds 262144-byte limit"), "{large}");
     for (tool, input, words) in [
         ("read", json!({}), "read: file_path is required"),
         (
