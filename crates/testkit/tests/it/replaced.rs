@@ -6,7 +6,7 @@ use outlast_protocol::id::{IncarnationId, SessionId};
 use serde_json::json;
 
 use crate::{
-    checkpoints::{USUAL, pass, results, script, state, turn},
+    checkpoints::{USUAL, one_call, pass, results, script, state, turn},
     lives::{Life, World},
 };
 
@@ -128,22 +128,25 @@ async fn the_bound_that_ended_a_hand_between_two_calls_is_told_once() {
     }
 }
 
+/// Has the hand of a second call die under it, and then one turn more; returns all results.
+async fn buried(world: &World, life: &Life, session: SessionId) -> Vec<String> {
+    life.send(session, &one_call(60_000)).await;
+    while world.hands.asked().len() < 2 {
+        pass(1).await;
+    }
+    world.bury();
+    assert!(life.rests(session).await);
+    turn(life, session).await;
+    results(world, session).await
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_hand_is_not_taken_for_that_of_the_one_before() {
     let (world, life, session) = world(|_| ()).await;
     turn(&life, session).await;
     let hand = state(&life, session).await.hand.unwrap();
     world.hands.end(hand.incarnation, "its limit was passed");
-    let call = json!({"name": "bash", "input": {"command": "c", "wait_ms": 60_000}});
-    let steps = json!([{"calls": [call]}, {"text": "end"}]);
-    life.send(session, &script(&steps)).await;
-    while world.hands.asked().len() < 2 {
-        pass(1).await;
-    }
-    world.bury();
-    assert!(life.rests(session).await);
-    turn(&life, session).await;
-    let results = results(&world, session).await;
+    let results = buried(&world, &life, session).await;
     assert!(
         results[1].contains("(it was killed); the call may have run"),
         "{results:?}"
@@ -159,16 +162,7 @@ async fn the_end_of_a_hand_is_not_taken_for_that_of_the_one_before() {
 async fn what_an_error_said_is_not_said_again() {
     let (world, life, session) = world(|_| ()).await;
     turn(&life, session).await;
-    let call = json!({"name": "bash", "input": {"command": "c", "wait_ms": 60_000}});
-    let steps = json!([{"calls": [call]}, {"text": "end"}]);
-    life.send(session, &script(&steps)).await;
-    while world.hands.asked().len() < 2 {
-        pass(1).await;
-    }
-    world.bury();
-    assert!(life.rests(session).await);
-    turn(&life, session).await;
-    let results = results(&world, session).await;
+    let results = buried(&world, &life, session).await;
     assert!(results[1].contains("may have run"), "{results:?}");
     assert!(
         !results.iter().any(|text| text.contains(TOLD)),
