@@ -2,9 +2,11 @@
 //!
 //! A client that got no answer sends its request again. With an `Idempotency-Key` the key says so
 //! for a day. Without one, a request with `x-stainless-retry-count` above 0 repeats the one with
-//! the same bytes that was accepted in the last ten minutes with a lower count, unless the answer
+//! the same bytes that was accepted in the last ten minutes with another count, unless the answer
 //! of that one is known to have been written out, or an attempt with count 0 and the same bytes
-//! came since: then it belongs to another chain of attempts. An answer that was handed to the
+//! came since: then it belongs to another chain of attempts. One with count 0 that comes within ten
+//! seconds behind a repeat, whose answer is not known to have been written out, is the original,
+//! which was held up on its way. An answer that was handed to the
 //! kernel may still be lost on its way, and a connection that breaks right behind it says so: it
 //! counts as written out once its connection has outlived it for a moment. The receipt stands in
 //! the transaction that accepted the request. A repeat that meets its original at work waits for it. A request
@@ -51,6 +53,11 @@ const RETRIED: Duration = Duration::from_secs(10 * 60);
 /// A client that lost its answer has lost its connection too, and one that tries again on a new one
 /// waits half a second before.
 const OUTLIVED: Duration = Duration::from_secs(1);
+
+/// How long after its repeat was accepted a first attempt may come, held up by a process that stood
+/// still or a network, and is known. Longer, and somebody's next wish of the same bytes might be taken
+/// for it.
+const HELD_UP: Duration = Duration::from_secs(10);
 
 /// How long an `Idempotency-Key` answers.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -115,38 +122,41 @@ impl App {
             return Err(overloaded("too many requests ended in a way that nobody knows").into());
         }
         let since = self.since(&attempt, &flight);
-        if let Some(body) = self.earlier(&attempt, since, form).await? {
+        if let Some(body) = earlier(&self.kernel, &attempt, since, form).await? {
             flight.land(&body);
             return Ok(self.replay(&attempt, over, body));
         }
-        let ticket = attempt.ticket(self.kernel.now(), since);
+        let late = self.late(&flight);
+        let ticket = attempt.ticket(self.kernel.now(), since, late);
+        let since = match attempt.chain {
+            Chain::Retry { count: 0 } => Some(late),
+            Chain::Retry { .. } | Chain::Key { .. } => since,
+        };
         let work = work(Some(ticket));
+        let kernel = self.kernel.clone();
+        // To its end, even if its client does not wait for it.
         let flying = async move {
             flight.begin();
-            match work.await {
+            let problem = match work.await {
                 Ok(body) => {
                     flight.land(&body);
-                    Ok(body)
+                    return Ok(Done::Now(body));
                 }
-                Err(problem) => {
-                    flight.refuse(&problem);
-                    Err(problem)
-                }
+                Err(problem) => problem,
+            };
+            // Another attempt may have been accepted meanwhile, or before this one that was held up.
+            let away = matches!(problem.code, ErrorCode::Unavailable | ErrorCode::DiskFull);
+            if away && let Ok(Some(body)) = earlier(&kernel, &attempt, since, form).await {
+                flight.land(&body);
+                return Ok(Done::Before(body));
             }
+            flight.refuse(&problem);
+            Err(problem)
         };
         let handle = self.tasks.spawn(flying.in_current_span());
-        match handle.await.map_err(|fault| failure::internal(&fault))? {
-            Ok(body) => Ok(self.written(&attempt, over, body)),
-            // Another node may have accepted another attempt meanwhile.
-            Err(problem)
-                if matches!(problem.code, ErrorCode::Unavailable | ErrorCode::DiskFull) =>
-            {
-                match self.earlier(&attempt, since, form).await {
-                    Ok(Some(body)) => Ok(self.replay(&attempt, over, body)),
-                    Ok(None) | Err(_) => Err(problem.into()),
-                }
-            }
-            Err(problem) => Err(problem.into()),
+        match handle.await.map_err(|fault| failure::internal(&fault))?? {
+            Done::Now(body) => Ok(self.written(&attempt, over, body)),
+            Done::Before(body) => Ok(self.replay(&attempt, over, body)),
         }
     }
 
@@ -186,27 +196,13 @@ impl App {
         }
     }
 
-    /// Returns the answer that an earlier attempt got.
-    async fn earlier(
-        &self,
-        attempt: &Attempt,
-        since: Option<Micros>,
-        form: Form,
-    ) -> Result<Option<String>, Problem> {
-        let Some(since) = since else { return Ok(None) };
-        let found = self
-            .kernel
-            .resources()
-            .receipt(attempt.fingerprint, since)
-            .await;
-        let found = found.map_err(|fault| failure::unavailable(&fault.into()))?;
-        match found
-            .map(|receipt| attempt.answered_by(receipt))
-            .transpose()?
-            .flatten()
-        {
-            Some(reply) => again(&self.kernel, reply, form).await.map(Some),
-            None => Ok(None),
+    /// Returns from when on receipts of its repeats count for a first attempt.
+    fn late(&self, flight: &Flight) -> Micros {
+        let since = self.kernel.ago(HELD_UP);
+        match flight.older() {
+            Older::Good => since,
+            Older::Since(floor) => since.max(floor),
+            Older::Dead => self.kernel.now(),
         }
     }
 
@@ -254,12 +250,38 @@ impl App {
     }
 }
 
+/// How a request was accepted.
+enum Done {
+    Now(String),
+    /// By another attempt.
+    Before(String),
+}
+
 /// What came of trying to be the one at work.
 enum Boarded {
     /// The original was at work and is done.
     Landed(String),
     /// This attempt is at work now.
     First(Flight),
+}
+
+/// Returns the answer that another attempt got.
+async fn earlier(
+    kernel: &Kernel,
+    attempt: &Attempt,
+    since: Option<Micros>,
+    form: Form,
+) -> Result<Option<String>, Problem> {
+    let Some(since) = since else { return Ok(None) };
+    let found = kernel.resources().receipt(attempt.fingerprint, since).await;
+    let found = found.map_err(|fault| failure::unavailable(&fault.into()))?;
+    let reply = found
+        .map(|receipt| attempt.answered_by(receipt))
+        .transpose()?;
+    match reply.flatten() {
+        Some(reply) => again(kernel, reply, form).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Makes an answer again.

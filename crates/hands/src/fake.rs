@@ -93,6 +93,8 @@ struct State {
     asked: Vec<Asked>,
     provisioned: Vec<Recipe>,
     refusal: Option<String>,
+    /// Whether nobody can say what is here.
+    unknown: bool,
     /// What each workspace holds.
     layers: BTreeMap<IncarnationId, Layer>,
     /// What each hand shows.
@@ -189,6 +191,11 @@ impl Fakes {
         let state = self.shared.state();
         let layer = state.layers.get(&incarnation);
         find(layer.ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    /// Lets nobody know what is here, as while no host can be started; or somebody again.
+    pub fn hide(&self, hidden: bool) {
+        self.shared.state().unknown = hidden;
     }
 
     /// Loses the machine: every hand, journal and workspace.

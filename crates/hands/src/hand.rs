@@ -127,9 +127,13 @@ pub trait Provisioner: Debug + Send + Sync {
     async fn list(&self) -> Vec<IncarnationId>;
 
     /// Tells whether a successor could take over this incarnation's writable layer on this node.
-    async fn holds(&self, incarnation: IncarnationId) -> bool {
+    ///
+    /// # Errors
+    ///
+    /// If nobody can say so now; the layer may be there.
+    async fn holds(&self, incarnation: IncarnationId) -> io::Result<bool> {
         let _ = incarnation;
-        false
+        Ok(false)
     }
 
     /// Packs the writable layer as it is at one moment: nothing inside runs meanwhile.

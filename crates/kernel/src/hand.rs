@@ -346,7 +346,10 @@ impl Job {
     async fn make(&self, state: &State) -> Result<Result<Arc<dyn Hand>, CallResult>, LeaseError> {
         let (clock, entropy) = (&self.inner.clock, &self.inner.entropy);
         let incarnation = IncarnationId::mint(clock.now(), &**entropy);
-        let (predecessor, loss) = self.heritage(state).await;
+        let (predecessor, loss) = match self.heritage(state).await {
+            Ok(heritage) => heritage,
+            Err(fault) => return Ok(self.told(Err(fault))),
+        };
         // Removed before it is recorded, so that a crash between the two forgets none of them.
         let mut forgotten = state.dispensable_hands();
         forgotten.retain(|past| Some(*past) != predecessor);

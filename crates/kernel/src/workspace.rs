@@ -44,26 +44,42 @@ const RAISE: &str =
 
 impl Job {
     /// Returns whose workspace the next hand takes over, and what of it that one comes without.
-    pub(crate) async fn heritage(&self, state: &State) -> (Option<IncarnationId>, Option<Loss>) {
+    pub(crate) async fn heritage(
+        &self,
+        state: &State,
+    ) -> Result<(Option<IncarnationId>, Option<Loss>), Unmade> {
         let Some(hand) = state.hand else {
-            return (None, None);
+            return Ok((None, None));
         };
         let last = Some(hand.incarnation);
-        let node = &self.inner.hands.provisioner;
-        if node.holds(hand.incarnation).await {
-            return (last, hand.loss);
+        if self.has_files(hand.incarnation).await? {
+            return Ok((last, hand.loss));
         }
         // A life that never began has left what it was to begin with where it was.
         if let Some(before) = hand.predecessor.filter(|_| !hand.begun)
-            && node.holds(before).await
+            && self.has_files(before).await?
         {
-            return (Some(before), hand.loss);
+            return Ok((Some(before), hand.loss));
         }
         if hand.predecessor.is_none() && !hand.begun {
-            return (last, None);
+            return Ok((last, None));
         }
         let known = state.checkpoint().map(|known| Loss::Since(known.at));
-        (last, known.or(Some(Loss::Everything)))
+        Ok((last, known.or(Some(Loss::Everything))))
+    }
+
+    /// Tells whether the files of a life are on this node. Where nobody can say so now, that is no
+    /// reason to take them for lost: the same life is tried again.
+    async fn has_files(&self, incarnation: IncarnationId) -> Result<bool, Unmade> {
+        let held = self.inner.hands.provisioner.holds(incarnation).await;
+        held.map_err(|fault| {
+            Unmade::Failed(ProvisionError::Step {
+                incarnation,
+                step: "look for its files".to_owned(),
+                reason: fault.to_string(),
+                mend: None,
+            })
+        })
     }
 
     /// Begins the newest life, which is recorded, with the files that it is to have.
@@ -72,14 +88,13 @@ impl Job {
         state: &State,
         incarnation: IncarnationId,
     ) -> Result<Arc<dyn Hand>, Unmade> {
-        let node = &self.inner.hands.provisioner;
         let hand = state.hand.filter(|hand| hand.incarnation == incarnation);
         let (predecessor, loss, begun) = hand.map_or((None, None, false), |hand| {
             (hand.predecessor, hand.loss, hand.begun)
         });
-        if !node.holds(incarnation).await {
+        if !self.has_files(incarnation).await? {
             let above = match predecessor {
-                Some(above) => node.holds(above).await,
+                Some(above) => self.has_files(above).await?,
                 None => false,
             };
             let vanished = || Err(Unmade::Gone(HandLost::of(incarnation, VANISHED)));

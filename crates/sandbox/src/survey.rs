@@ -99,12 +99,15 @@ impl Survey {
                 left.push_str(&controllers.join(", "));
             }
             Cgroups::None { .. } => left.push_str(
-                "; memory and processes are bounded from inside, processor time is not bounded",
+                "; memory of its own and processes are bounded from inside, shared memory and \
+                 processor time are not bounded",
             ),
         }
         left.push_str(match self.verdict.disk {
             Disk::Image => "; the kernel bounds disk and inodes",
-            Disk::Measured { .. } => "; disk and inodes are measured while calls run",
+            Disk::Measured { .. } => {
+                "; disk and inodes are measured, but for deleted files that are held open"
+            }
         });
         left
     }

@@ -137,8 +137,8 @@ impl fmt::Display for Verdict {
             Cgroups::V2 { controllers } => write!(f, "cgroup v2 ({})", controllers.join(", ")),
             Cgroups::None { reason } => write!(
                 f,
-                "no cgroups ({reason}): memory and processes are bounded from inside, \
-                 processor time is not"
+                "no cgroups ({reason}): memory of its own and processes are bounded from inside, \
+                 shared memory and processor time are not"
             ),
         }
     }

@@ -221,10 +221,11 @@ pub enum Unless {
     /// None: it is a wish of its own, and its receipt takes the place of what is there.
     #[default]
     Never,
-    /// Those of later attempts that were accepted after this one came.
-    Later,
-    /// Those of earlier attempts, not older than this, whose answer may be lost.
-    Earlier(Micros),
+    /// Those of later attempts that were accepted after this one came; or before it, but not before
+    /// this moment, if their answer may be lost: it is their original, which was held up.
+    Later(Micros),
+    /// Those of other attempts, not older than this, whose answer may be lost.
+    Other(Micros),
     /// All that are not older than this.
     Any(Micros),
 }
@@ -235,8 +236,11 @@ impl Receipt {
         let (attempt, at) = (known.attempt, known.at);
         match self.unless {
             Unless::Never => false,
-            Unless::Later => attempt > self.attempt && at > self.at,
-            Unless::Earlier(since) => !known.written && attempt < self.attempt && at >= since,
+            Unless::Later(since) => {
+                let late = !known.written && at >= since;
+                attempt > self.attempt && (at > self.at || late)
+            }
+            Unless::Other(since) => !known.written && attempt != self.attempt && at >= since,
             Unless::Any(since) => at >= since,
         }
     }

@@ -63,24 +63,25 @@ impl Attempt {
         }))
     }
 
-    /// Returns the answer if this receipt is that of an earlier attempt of the same chain.
+    /// Returns the answer if this receipt is that of another attempt of the same chain.
     pub(super) fn answered_by(&self, receipt: Receipt) -> Result<Option<Reply>, Problem> {
         match self.chain {
             Chain::Key { sum } if receipt.attempt == sum => Ok(Some(receipt.reply)),
             Chain::Key { .. } => Err(other_request()),
             Chain::Retry { count } => {
-                let earlier = !receipt.written && receipt.attempt < count;
-                Ok(earlier.then_some(receipt.reply))
+                let same = !receipt.written && receipt.attempt != count;
+                Ok(same.then_some(receipt.reply))
             }
         }
     }
 
-    /// Tells whether this attempt waits for one that is at work.
+    /// Tells whether this attempt waits for one that is at work. A lower count that comes behind a
+    /// higher one was held up on its way.
     pub(super) fn follows(&self, other: Chain) -> Result<bool, Problem> {
         match (self.chain, other) {
             (Chain::Key { sum }, Chain::Key { sum: first }) if sum != first => Err(other_request()),
             (Chain::Key { .. }, Chain::Key { .. }) => Ok(true),
-            (Chain::Retry { count }, Chain::Retry { count: first }) => Ok(first < count),
+            (Chain::Retry { count }, Chain::Retry { count: first }) => Ok(first != count),
             (Chain::Key { .. }, Chain::Retry { .. }) | (Chain::Retry { .. }, Chain::Key { .. }) => {
                 Ok(false)
             }
@@ -88,13 +89,14 @@ impl Attempt {
     }
 
     /// Makes the right to write the receipt; those of another node that are not older than `since`
-    /// count as they do when they are looked for.
-    pub(super) fn ticket(&self, at: Micros, since: Option<Micros>) -> Ticket {
+    /// count as they do when they are looked for. For a first attempt those of its repeats count that
+    /// are not older than `late`.
+    pub(super) fn ticket(&self, at: Micros, since: Option<Micros>, late: Micros) -> Ticket {
         let (attempt, unless) = match (self.chain, since) {
             (Chain::Key { sum }, Some(since)) => (sum, Unless::Any(since)),
             (Chain::Key { sum }, None) => (sum, Unless::Never),
-            (Chain::Retry { count: 0 }, _) => (0, Unless::Later),
-            (Chain::Retry { count }, Some(since)) => (count, Unless::Earlier(since)),
+            (Chain::Retry { count: 0 }, _) => (0, Unless::Later(late)),
+            (Chain::Retry { count }, Some(since)) => (count, Unless::Other(since)),
             (Chain::Retry { count }, None) => (count, Unless::Never),
         };
         Ticket {
@@ -205,8 +207,10 @@ mod tests {
         assert_eq!(first.fingerprint, again.fingerprint);
         assert_eq!(
             (again.follows(first.chain), first.follows(again.chain)),
-            (Ok(true), Ok(false))
+            (Ok(true), Ok(true)),
+            "an original may be the slower one"
         );
+        assert_eq!(first.follows(first.chain), Ok(false), "two wishes");
         for (path, body) in [("/b", "{}"), ("/a", "{ }"), ("/a{", "}")] {
             let other = attempt(&[("x-stainless-retry-count", "0")], path, body);
             assert_ne!(first.fingerprint, other.fingerprint, "{path} {body}");
@@ -225,23 +229,24 @@ mod tests {
         assert!(other.follows(first.chain).is_err());
         assert!(
             other
-                .answered_by(first.ticket(Micros(0), None).body("x"))
+                .answered_by(first.ticket(Micros(0), None, Micros(0)).body("x"))
                 .is_err()
         );
-        let reply = first.answered_by(first.ticket(Micros(0), None).body("x"));
+        let reply = first.answered_by(first.ticket(Micros(0), None, Micros(0)).body("x"));
         assert_eq!(reply, Ok(Some(Reply::Body("x".to_owned()))));
     }
 
     #[test]
-    fn a_receipt_answers_later_attempts_until_it_is_written_out() {
+    fn a_receipt_answers_other_attempts_until_it_is_written_out() {
         let first = attempt(&[("x-stainless-retry-count", "1")], "/a", "{}");
         let again = attempt(&[("x-stainless-retry-count", "2")], "/a", "{}");
-        let receipt = first.ticket(Micros(0), None).body("x");
+        let receipt = first.ticket(Micros(0), None, Micros(0)).body("x");
         assert_eq!(first.answered_by(receipt.clone()), Ok(None));
-        assert_eq!(
-            again.answered_by(receipt.clone()),
-            Ok(Some(Reply::Body("x".to_owned())))
-        );
+        let original = attempt(&[("x-stainless-retry-count", "0")], "/a", "{}");
+        for other in [&again, &original] {
+            let reply = other.answered_by(receipt.clone());
+            assert_eq!(reply, Ok(Some(Reply::Body("x".to_owned()))));
+        }
         assert_eq!(
             again.answered_by(Receipt {
                 written: true,

@@ -208,19 +208,51 @@ async fn only_the_same_request_is_a_repeat() {
 }
 
 #[tokio::test]
-async fn a_retry_is_one_of_a_lower_count_and_of_ten_minutes() {
+async fn a_retry_is_one_of_another_count_and_of_ten_minutes() {
     let (bench, session, path) = start().await;
     lose(&bench, &path, &hi(), &[(COUNT, "2")]).await;
     lose(&bench, &path, &hi(), &[(COUNT, "2")]).await;
     assert_eq!(messages(&bench, &session).await.len(), 2);
     lose(&bench, &path, &hi(), &[(COUNT, "1")]).await;
-    assert_eq!(messages(&bench, &session).await.len(), 3);
+    assert_eq!(messages(&bench, &session).await.len(), 2, "held up");
     bench.clock.advance(Duration::from_secs(599));
     lose(&bench, &path, &hi(), &[(COUNT, "3")]).await;
-    assert_eq!(messages(&bench, &session).await.len(), 3);
+    assert_eq!(messages(&bench, &session).await.len(), 2);
     bench.clock.advance(Duration::from_secs(2));
     lose(&bench, &path, &hi(), &[(COUNT, "4")]).await;
-    assert_eq!(messages(&bench, &session).await.len(), 4);
+    assert_eq!(messages(&bench, &session).await.len(), 3);
+}
+
+#[tokio::test]
+async fn an_original_that_was_held_up_gets_the_answer_of_its_repeat() {
+    let (bench, session, path) = start().await;
+    for count in ["1", "0", "3", "2"] {
+        assert_eq!(lose(&bench, &path, &hi(), &[(COUNT, count)]).await, 200);
+        assert_eq!(messages(&bench, &session).await.len(), 1, "{count}");
+    }
+    // So late it is a wish of its own.
+    bench.clock.advance(Duration::from_secs(11));
+    lose(&bench, &path, &hi(), &[(COUNT, "0")]).await;
+    assert_eq!(messages(&bench, &session).await.len(), 2);
+    // As is one whose repeat was answered for certain.
+    read(&bench, &path, &hi(), &[(COUNT, "4")]).await.ok();
+    lose(&bench, &path, &hi(), &[(COUNT, "0")]).await;
+    assert_eq!(messages(&bench, &session).await.len(), 3);
+}
+
+#[tokio::test]
+async fn an_original_waits_for_its_repeat_at_work() {
+    let (bench, session, path) = start().await;
+    fail_sends(&bench, Fault::Late(Duration::from_millis(200)));
+    let (one, zero) = ([(COUNT, "1")], [(COUNT, "0")]);
+    let body = hi();
+    let both = (
+        read(&bench, &path, &body, &one),
+        read(&bench, &path, &body, &zero),
+    );
+    let (first, second) = futures::join!(both.0, both.1);
+    assert_eq!(id(&first.ok()["data"][0]), id(&second.ok()["data"][0]));
+    assert_eq!(messages(&bench, &session).await.len(), 1);
 }
 
 #[tokio::test]

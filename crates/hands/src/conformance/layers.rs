@@ -37,7 +37,7 @@ where
 /// A driver without layers says so, whatever is asked.
 async fn nothing_is_pretended(fixture: &Fixture) {
     let (node, hand) = (&fixture.provisioner, fixture.hand().await.incarnation());
-    assert!(!node.holds(hand).await);
+    assert!(!node.holds(hand).await.expect("it says so"));
     let (sum, bytes) = (sum_of(b"x"), b"x");
     let next = fixture.recipe().incarnation;
     let kinds = [
@@ -163,7 +163,7 @@ async fn a_workspace_comes_back_as_it_was(fixture: &Fixture) {
     let next = fixture.recipe();
     let laid = laid(fixture, next.incarnation, &sum, &bytes).await;
     laid.expect("it is laid");
-    assert!(node.holds(next.incarnation).await);
+    assert!(node.holds(next.incarnation).await.expect("it says so"));
     let copy = node.provision(&next).await.expect("a hand is made");
     for (path, what) in &wanted {
         assert_eq!(&look(fixture, &copy, path).await, what, "{path:?}");
@@ -206,7 +206,7 @@ async fn one_that_cannot_be_read_is_not_called_wrong(
         let refused = in_time(node.restore(incarnation, &limits, packed)).await;
         let kind = refused.expect_err("it broke off").kind();
         assert_ne!(kind, io::ErrorKind::InvalidData, "after {count} bytes");
-        assert!(!node.holds(incarnation).await);
+        assert!(!node.holds(incarnation).await.expect("it says so"));
     }
 }
 
@@ -255,7 +255,7 @@ async fn a_pack_that_is_not_what_it_should_be_changes_nothing(fixture: &Fixture)
         let kind = refused.map_err(|error| error.kind());
         assert_eq!(kind, Err(io::ErrorKind::InvalidData), "try {number}");
         assert!(
-            !node.holds(next.incarnation).await,
+            !node.holds(next.incarnation).await.expect("it says so"),
             "try {number} left something"
         );
     }
@@ -296,7 +296,10 @@ async fn a_layer_is_laid_only_before_a_life(fixture: &Fixture) {
         let refused = laid(fixture, hand.incarnation(), &sum, &bytes).await;
         let kind = refused.map_err(|error| error.kind());
         assert_eq!(kind, Err(io::ErrorKind::AlreadyExists));
-        assert!(node.holds(hand.incarnation()).await, "its own is kept");
+        assert!(
+            node.holds(hand.incarnation()).await.expect("it says so"),
+            "its own is kept"
+        );
         let reaped = node.reap(hand.incarnation(), Keep::Layer).await;
         reaped.expect("it is reaped");
     }
@@ -308,12 +311,12 @@ async fn what_a_hand_left_is_packed_until_it_is_reaped(fixture: &Fixture) {
     let one = hand.incarnation();
     write(fixture, &hand, "a", b"a").await;
     node.reap(one, Keep::Layer).await.expect("it is reaped");
-    assert!(node.holds(one).await);
+    assert!(node.holds(one).await.expect("it says so"));
     let (sum, bytes) = taken(fixture, one).await;
     node.reap(one, Keep::Nothing).await.expect("it is reaped");
     let unknown = fixture.recipe().incarnation;
     for gone in [one, unknown] {
-        assert!(!node.holds(gone).await);
+        assert!(!node.holds(gone).await.expect("it says so"));
         let kind = node.checkpoint(gone).await.map_err(|error| error.kind());
         assert_eq!(kind.err(), Some(io::ErrorKind::NotFound));
     }
@@ -326,7 +329,9 @@ async fn what_a_hand_left_is_packed_until_it_is_reaped(fixture: &Fixture) {
     assert_eq!(listed, [next.incarnation], "what is left is listed");
     let reaped = node.reap(next.incarnation, Keep::Nothing).await;
     reaped.expect("it is reaped");
-    assert!(!node.holds(next.incarnation).await && node.list().await.is_empty());
+    assert!(
+        !node.holds(next.incarnation).await.expect("it says so") && node.list().await.is_empty()
+    );
 }
 
 /// Calls that run stand still meanwhile and go on, and several may ask at once.
@@ -388,7 +393,10 @@ async fn a_successor_takes_the_layer_over(fixture: &Fixture) {
         assert_eq!(&look(fixture, &second, path).await, what, "{path:?}");
     }
     assert!(node.find(first).await.is_none(), "its predecessor lives");
-    assert!(node.holds(next.incarnation).await && !node.holds(first).await);
+    assert!(
+        node.holds(next.incarnation).await.expect("it says so")
+            && !node.holds(first).await.expect("it says so")
+    );
     in_time(hand.raise(FENCE)).await.expect_err("it is gone");
     let again = node.provision(&fixture.recipe_of(first)).await;
     assert!(

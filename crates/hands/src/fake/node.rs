@@ -117,9 +117,13 @@ impl Provisioner for Fakes {
         Ok(())
     }
 
-    async fn holds(&self, incarnation: IncarnationId) -> bool {
+    async fn holds(&self, incarnation: IncarnationId) -> io::Result<bool> {
         answering(&self.shared.stopped).await;
-        self.shared.abilities.layers && self.shared.state().layers.contains_key(&incarnation)
+        let state = self.shared.state();
+        if state.unknown {
+            return Err(io::Error::other("nobody can say what is here"));
+        }
+        Ok(self.shared.abilities.layers && state.layers.contains_key(&incarnation))
     }
 
     async fn checkpoint(&self, incarnation: IncarnationId) -> io::Result<Packed> {

@@ -374,9 +374,9 @@ impl Provisioner for Remote {
         listed.unwrap_or_default()
     }
 
-    async fn holds(&self, incarnation: IncarnationId) -> bool {
+    async fn holds(&self, incarnation: IncarnationId) -> io::Result<bool> {
         let asked = self.ask(Method::GET, path(incarnation, "/holds")).await;
-        asked.unwrap_or(false)
+        asked.map_err(io::Error::other)
     }
 
     async fn checkpoint(&self, incarnation: IncarnationId) -> io::Result<Packed> {

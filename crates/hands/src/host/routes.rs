@@ -289,8 +289,9 @@ async fn reap(
 async fn holds(
     State(shared): State<Arc<Shared>>,
     Path(incarnation): Path<IncarnationId>,
-) -> Json<bool> {
-    Json(shared.provisioner.holds(incarnation).await)
+) -> Answer<bool, String> {
+    let held = shared.provisioner.holds(incarnation).await;
+    answer(held.map_err(|fault| fault.to_string()))
 }
 
 async fn fate(

@@ -466,11 +466,10 @@ impl Provisioner for Namespaces {
         found
     }
 
-    async fn holds(&self, incarnation: IncarnationId) -> bool {
+    async fn holds(&self, incarnation: IncarnationId) -> io::Result<bool> {
         let folder = self.node.folders.of(incarnation);
-        spawn_blocking(move || folder.has_layer())
-            .await
-            .unwrap_or(false)
+        let held = spawn_blocking(move || folder.has_layer());
+        held.await.map_err(io::Error::other)
     }
 
     async fn checkpoint(&self, incarnation: IncarnationId) -> io::Result<Packed> {

@@ -72,19 +72,19 @@ async fn a_workspace_comes_back_on_another_node() {
         seen.contains("same") && seen.contains("1073741827"),
         "{seen}"
     );
-    assert!(node.driver.holds(first.incarnation).await);
+    assert!(node.driver.holds(first.incarnation).await.unwrap());
     let (sum, bytes) = taken(&node.driver, first.incarnation).await;
     assert!(sum.bytes < 10 << 20 && sum.entries > 15, "{sum:?}");
     sh(&hand, "echo later > later").await;
 
     let other = Node::new().await;
-    assert!(!other.driver.holds(first.incarnation).await);
+    assert!(!other.driver.holds(first.incarnation).await.unwrap());
     let second = Recipe {
         predecessor: Some(first.incarnation),
         ..recipe()
     };
     laid(&other.driver, second.incarnation, &sum, &bytes).await;
-    assert!(other.driver.holds(second.incarnation).await);
+    assert!(other.driver.holds(second.incarnation).await.unwrap());
     let hand = other.provision(&second).await;
     assert_eq!(text(&bash(&hand, LOOK).await), seen);
     // It is a workspace like any other.
@@ -163,7 +163,7 @@ async fn what_a_dead_hand_left_is_packed_too() {
         .unwrap();
     let error = node.driver.checkpoint(first.incarnation).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
-    assert!(!node.driver.holds(first.incarnation).await);
+    assert!(!node.driver.holds(first.incarnation).await.unwrap());
     assert!(node.driver.list().await.is_empty());
 }
 
@@ -257,7 +257,7 @@ async fn a_pack_that_does_not_come_whole_leaves_a_hand_without_files() {
         .restore(second.incarnation, &Limits::default(), half)
         .await
         .unwrap_err();
-    assert!(!node.driver.holds(second.incarnation).await);
+    assert!(!node.driver.holds(second.incarnation).await.unwrap());
     laid(&node.driver, second.incarnation, &sum, &bytes).await;
     let hand = node.provision(&second).await;
     assert_eq!(sh(&hand, "cat file").await, "x");
@@ -277,7 +277,7 @@ async fn the_state_directory_goes_and_the_checkpoint_stays() {
     drop((driver, hand));
     fs::remove_dir_all(&dir).unwrap();
     let next = open(dir).await;
-    assert!(!next.holds(first.incarnation).await);
+    assert!(!next.holds(first.incarnation).await.unwrap());
     let second = Recipe {
         predecessor: Some(first.incarnation),
         ..recipe()

@@ -115,7 +115,7 @@ async fn a_folder_that_somebody_removed_is_made_again() {
         assert_eq!(mode & 0o777, 0o700, "closed to other users");
     }
     node.provision(&recipe).await;
-    assert!(node.driver.holds(recipe.incarnation).await);
+    assert!(node.driver.holds(recipe.incarnation).await.unwrap());
     drop(first);
 }
 

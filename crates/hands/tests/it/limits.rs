@@ -132,6 +132,22 @@ async fn a_call_runs_no_longer_than_the_hand_allows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_waits_for_processes_and_goes_on_is_told_of_their_limit() {
+    let node = Node::new().await;
+    let limits = Limits {
+        pids: 64,
+        ..Limits::default()
+    };
+    let hand = node.limited(limits).await;
+    let waits = "for i in $(seq 100); do sleep 1 & done; wait; echo done";
+    let said = fine(&bash(&hand, waits).await);
+    assert!(said.contains("done"), "{said}");
+    assert!(said.contains("limit of 64 processes was reached"), "{said}");
+    let other = "echo 'fork: Resource temporarily unavailable'";
+    assert!(!fine(&bash(&hand, other).await).contains("limit of"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fork_bomb_meets_the_limit_and_a_restart_ends_it() {
     let node = Node::new().await;
     let hand = node

@@ -118,7 +118,7 @@ async fn a_restored_layer_is_held_to_its_bounds() {
         .driver
         .restore(second.incarnation, &limits, packed(&pack));
     restored.await.unwrap();
-    assert!(other.driver.holds(second.incarnation).await);
+    assert!(other.driver.holds(second.incarnation).await.unwrap());
     assert!(!left_over(&other, second.incarnation));
     let hand = other.provision(&second).await;
     assert_eq!(sh(&hand, "cat d/again").await, "kept");
@@ -153,7 +153,7 @@ async fn a_checkpoint_that_is_too_large_is_refused_and_fits_once_the_bound_is_ra
         assert_eq!(error.kind(), ErrorKind::FileTooLarge, "{what}: {error}");
         let words = "its files need more than the 16 MiB and 500 files that a sandbox may have";
         assert_eq!(error.to_string(), words, "{what}");
-        assert!(!node.driver.holds(next.incarnation).await);
+        assert!(!node.driver.holds(next.incarnation).await.unwrap());
         assert!(!left_over(&node, next.incarnation));
     }
     let larger = bounded(32, 500);
@@ -194,7 +194,7 @@ async fn a_folder_of_before_is_laid_into_a_disk_or_refused() {
                 && words.contains("`hands.disk_mib`"),
             "{words}"
         );
-        assert!(node.driver.holds(small.incarnation).await);
+        assert!(node.driver.holds(small.incarnation).await.unwrap());
         assert!(!left_over(&node, small.incarnation));
     }
     let larger = Recipe {

@@ -30,14 +30,18 @@ async fn one_of_two_attempts_is_accepted(world: &World) {
         let sent = world.store.append(session, Append { proposal, receipt });
         sent.await.map(|outcome| outcome.state.tail)
     };
-    let original = attempt(0, Unless::Later);
+    let original = attempt(0, Unless::Later(world.clock.now()));
     world.pass(Duration::from_secs(1));
-    let retry = attempt(1, Unless::Earlier(since));
+    let retry = attempt(1, Unless::Other(since));
     let tail = send(retry.clone()).await.unwrap();
     // The original was on its way somewhere else, and its retry was faster.
     let late = send(original).await.unwrap_err();
     assert!(matches!(late, AppendError::Answered), "{late}");
-    let third = attempt(2, Unless::Earlier(since));
+    // Or it came behind it, held up by whatever stood still.
+    let later = attempt(0, Unless::Later(since));
+    let late = send(later).await.unwrap_err();
+    assert!(matches!(late, AppendError::Answered), "{late}");
+    let third = attempt(2, Unless::Other(since));
     let again = send(third.clone()).await.unwrap_err();
     assert!(matches!(again, AppendError::Answered), "{again}");
     let new = world.resource(ResourceKind::Agent, "agent_a");
@@ -51,7 +55,10 @@ async fn one_of_two_attempts_is_accepted(world: &World) {
     world.store.written_out([1; 32]).await.unwrap();
     assert_eq!(send(third).await.unwrap(), tail + 1);
     world.pass(Duration::from_secs(1));
-    assert_eq!(send(attempt(0, Unless::Later)).await.unwrap(), tail + 2);
+    assert_eq!(
+        send(attempt(0, Unless::Later(since))).await.unwrap(),
+        tail + 2
+    );
     let keyed = attempt(7, Unless::Any(since));
     let known = send(keyed).await.unwrap_err();
     assert!(matches!(known, AppendError::Answered), "{known}");

@@ -47,15 +47,16 @@ impl Columns {
 pub(super) fn unless(receipt: &Receipt) -> (i64, i64) {
     match receipt.unless {
         Unless::Never => (0, 0),
-        Unless::Later => (1, 0),
-        Unless::Earlier(since) => (2, since.0),
+        Unless::Later(since) => (1, since.0),
+        Unless::Other(since) => (2, since.0),
         Unless::Any(since) => (3, since.0),
     }
 }
 
 /// The condition that a row `r` of `receipts` keeps `g`, one that is to be written, from being so.
-pub(super) const YIELDS: &str = "CASE g.how WHEN 1 THEN r.attempt > g.attempt AND r.at > g.at \
-                                 WHEN 2 THEN NOT r.written AND r.attempt < g.attempt \
+pub(super) const YIELDS: &str = "CASE g.how WHEN 1 THEN r.attempt > g.attempt \
+                                 AND (r.at > g.at OR (NOT r.written AND r.at >= g.since)) \
+                                 WHEN 2 THEN NOT r.written AND r.attempt <> g.attempt \
                                  AND r.at >= g.since \
                                  WHEN 3 THEN r.at >= g.since ELSE false END";
 

@@ -171,6 +171,23 @@ async fn what_an_error_said_is_not_said_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn files_that_nobody_can_look_for_now_are_not_taken_for_lost() {
+    let (world, life, session) = world(|_| ()).await;
+    turn(&life, session).await;
+    world.bury();
+    world.hands.hide(true);
+    turn(&life, session).await;
+    world.hands.hide(false);
+    turn(&life, session).await;
+    assert_eq!(world.hands.provisioned().len(), 2, "none was made blindly");
+    let results = results(&world, session).await;
+    let refused = "look for its files";
+    assert!(results[1].contains(refused), "{results:?}");
+    assert!(results[2].contains(TOLD), "{results:?}");
+    assert!(!results[2].contains("are lost"), "{results:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_machine_is_told_in_its_own_words_alone() {
     let (world, life, session) = world(|_| ()).await;
     turn(&life, session).await;

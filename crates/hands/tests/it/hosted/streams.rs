@@ -140,8 +140,8 @@ impl Provisioner for Full {
         self.hands.list().await
     }
 
-    async fn holds(&self, _: IncarnationId) -> bool {
-        true
+    async fn holds(&self, _: IncarnationId) -> io::Result<bool> {
+        Ok(true)
     }
 
     async fn checkpoint(&self, _: IncarnationId) -> io::Result<Packed> {
@@ -225,7 +225,7 @@ async fn layers_are_carried_both_ways_and_not_held_in_memory() {
     let remote = remote(dir.path()).await;
     let hand = incarnation();
     let before = peak();
-    assert!(remote.holds(hand).await);
+    assert!(remote.holds(hand).await.unwrap());
     let packed = remote.checkpoint(hand).await.unwrap();
     assert_eq!(packed.sum, sum(LARGE));
     assert_eq!(check(packed.content).await.unwrap(), LARGE);

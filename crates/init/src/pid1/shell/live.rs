@@ -55,6 +55,9 @@ const BASH: &str = "/bin/bash";
 /// The status pipe gets a number that scripts do not use for their own files.
 const STATUS_FD: i32 = 200;
 
+/// What a shell says while it waits for a process to end, so that it can make one.
+const RETRY: &str = "fork: retry: Resource temporarily unavailable";
+
 /// A status line is never longer; more is something else's writing.
 const STATUS_LINE: usize = 64;
 
@@ -290,15 +293,17 @@ impl Live {
         self.drain();
         let running = self.running.take()?;
         let output = self.tail.take();
+        // A command that goes on may have printed such words of something else.
+        let sure = || status != 0 || output.contains(RETRY) || is_crowded(self.pids);
+        let crowded = self.crowded(&output).filter(|_| sure());
+        let struck = running.struck.or(crowded);
         let answer = if running.patience.is_some() {
             with(output, "[interrupted]", Ended::Interrupted)
-        } else if let Some(struck) = running.struck.as_ref().filter(|_| status == 0) {
-            // What was killed need not have failed the whole, and matters all the same.
+        } else if let Some(struck) = struck.as_ref().filter(|_| status == 0) {
+            // What was killed or refused need not have failed the whole, and matters all the same.
             Answer::text(beside(output, struck))
-        } else if let Some(struck) = &running.struck {
+        } else if let Some(struck) = &struck {
             with(output, struck, Ended::Limit)
-        } else if let Some(crowded) = self.crowded(&output).filter(|_| status != 0) {
-            with(output, &crowded, Ended::Limit)
         } else if status == 0 {
             Answer::text(output)
         } else {
@@ -343,7 +348,8 @@ impl Live {
     /// Says that there were too many processes, if a program said so in the system's own words.
     fn crowded(&self, output: &str) -> Option<String> {
         let refused = output.contains("Resource temporarily unavailable");
-        (refused && (output.contains("fork") || is_crowded(self.pids))).then(|| {
+        let thread = output.contains("can't start new thread");
+        (thread || refused && (output.contains("fork") || is_crowded(self.pids))).then(|| {
             format!(
                 "[the sandbox's limit of {} processes was reached]",
                 self.pids

@@ -100,9 +100,8 @@ impl Provisioner for Reached {
         self.faults.pass_whole("list_hands", listed).await
     }
 
-    async fn holds(&self, incarnation: IncarnationId) -> bool {
-        let holds = self.inner.holds(incarnation);
-        self.faults.pass_whole("holds", holds).await
+    async fn holds(&self, incarnation: IncarnationId) -> io::Result<bool> {
+        self.io("holds", self.inner.holds(incarnation)).await
     }
 
     async fn checkpoint(&self, incarnation: IncarnationId) -> io::Result<Packed> {
