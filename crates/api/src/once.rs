@@ -126,7 +126,9 @@ impl App {
             flight.land(&body);
             return Ok(self.replay(&attempt, over, body));
         }
-        let late = self.late(&flight);
+        // Receipts of its repeats, for a first attempt.
+        let late = self.back(HELD_UP, &flight);
+        let late = late.unwrap_or_else(|| self.kernel.now());
         let ticket = attempt.ticket(self.kernel.now(), since, late);
         let since = match attempt.chain {
             Chain::Retry { count: 0 } => Some(late),
@@ -183,26 +185,21 @@ impl App {
 
     /// Returns from when on receipts count for an attempt; `None` if none does.
     fn since(&self, attempt: &Attempt, flight: &Flight) -> Option<Micros> {
-        let kept = match attempt.chain {
-            Chain::Retry { count: 0 } => return None,
-            Chain::Retry { .. } => RETRIED,
-            Chain::Key { .. } => KEPT,
-        };
-        let since = self.kernel.ago(kept);
+        match attempt.chain {
+            Chain::Retry { count: 0 } => None,
+            Chain::Retry { .. } => self.back(RETRIED, flight),
+            Chain::Key { .. } => self.back(KEPT, flight),
+        }
+    }
+
+    /// Returns the moment so long ago, or the later one from which on receipts stand; `None` if none
+    /// does.
+    fn back(&self, long: Duration, flight: &Flight) -> Option<Micros> {
+        let since = self.kernel.ago(long);
         match flight.older() {
             Older::Good => Some(since),
             Older::Since(floor) => Some(since.max(floor)),
             Older::Dead => None,
-        }
-    }
-
-    /// Returns from when on receipts of its repeats count for a first attempt.
-    fn late(&self, flight: &Flight) -> Micros {
-        let since = self.kernel.ago(HELD_UP);
-        match flight.older() {
-            Older::Good => since,
-            Older::Since(floor) => since.max(floor),
-            Older::Dead => self.kernel.now(),
         }
     }
 

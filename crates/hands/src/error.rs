@@ -34,6 +34,9 @@ pub enum CallError {
     },
 }
 
+/// What ended a hand that somebody wanted to end.
+pub(crate) const ON_REQUEST: &str = "it was ended on request";
+
 /// What makes hands does not answer, though it is there.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{who} has not answered for {} s", since.elapsed().as_secs())]

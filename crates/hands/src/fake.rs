@@ -23,8 +23,8 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    CallError, Fence, Hand, HandLost, Promise, Recalled, Recipe, conformance::Deed, fence::Fences,
-    files::Abilities,
+    CallError, Fence, Hand, HandLost, Promise, Recalled, Recipe, conformance::Deed,
+    error::ON_REQUEST, fence::Fences, files::Abilities,
 };
 use files::{Layer, Uploads};
 use silence::{Stopped, answering};
@@ -56,9 +56,6 @@ pub enum Reply {
     /// Does what the input says, a [`Deed`], with pretended files.
     Deed,
 }
-
-/// What ended a hand that somebody wanted to end.
-const ON_REQUEST: &str = "it was ended on request";
 
 /// Makes pretended hands.
 #[derive(Clone, Debug)]

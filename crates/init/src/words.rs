@@ -13,6 +13,11 @@ pub fn memory(limit: u64, killed: u64) -> String {
     )
 }
 
+/// Says that a sandbox wanted more processes than it may have.
+pub fn processes(limit: u32) -> String {
+    format!("[the sandbox's limit of {limit} processes was reached]")
+}
+
 /// Writes a size as a person would.
 pub fn size(bytes: u64) -> String {
     match bytes {

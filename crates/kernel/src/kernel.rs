@@ -357,14 +357,15 @@ impl Inner {
         permit: Option<OwnedSemaphorePermit>,
     ) {
         match outcome {
-            Ok(_) => self.failing().ended(),
-            Err(AppendError::Unavailable(away)) => self.failed(away),
-            Err(_) => {}
-        }
-        match outcome {
-            Ok(outcome) => self.absorb(outcome, permit),
-            Err(AppendError::Unavailable(_)) if permit.is_some() => {
-                self.tasks.spawn(dispatch::recover(self.clone(), session));
+            Ok(outcome) => {
+                self.failing().ended();
+                self.absorb(outcome, permit);
+            }
+            Err(AppendError::Unavailable(away)) => {
+                self.failed(away);
+                if permit.is_some() {
+                    self.tasks.spawn(dispatch::recover(self.clone(), session));
+                }
             }
             Err(AppendError::Dead(process)) => self.life.declared(*process),
             Err(_) => {}

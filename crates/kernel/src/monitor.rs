@@ -150,21 +150,13 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    use outlast_protocol::{Micros, id::ProcessId, seam::Entropy, session::Status};
+    use outlast_protocol::{Micros, id::ProcessId, session::Status};
+    use outlast_testkit::random::Constant;
 
     use super::*;
 
-    #[derive(Debug)]
-    struct Zero;
-
-    impl Entropy for Zero {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(0);
-        }
-    }
-
     fn session() -> SessionId {
-        SessionId::mint(Micros(1), &Zero)
+        SessionId::mint(Micros(1), &Constant(0))
     }
 
     #[tokio::test(start_paused = true)]
@@ -187,7 +179,7 @@ mod tests {
     #[test]
     fn only_what_should_pass_by_itself_is_doubted() {
         let now = Micros(1_000);
-        let process_id = ProcessId::mint(now, &Zero);
+        let process_id = ProcessId::mint(now, &Constant(0));
         let brain = |holder| WaitsFor::Brain { process_id, holder };
         for (waits_for, with_free, without) in [
             (WaitsFor::Input, true, true),
@@ -210,7 +202,7 @@ mod tests {
         ] {
             let one = Unfinished {
                 session_id: session(),
-                thread_id: ThreadId::mint(now, &Zero),
+                thread_id: ThreadId::mint(now, &Constant(0)),
                 status: Status::Running,
                 waits_for,
                 last_record_at: now,

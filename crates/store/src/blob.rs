@@ -79,29 +79,21 @@ impl fmt::Display for Blob {
 
 #[cfg(test)]
 mod tests {
-    use outlast_protocol::{Micros, seam::Entropy};
+    use outlast_protocol::Micros;
+    use outlast_testkit::random::Constant;
 
     use super::*;
 
-    #[derive(Debug)]
-    struct Zero;
-
-    impl Entropy for Zero {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(0);
-        }
-    }
-
     #[test]
     fn texts_come_back() {
-        let session = SessionId::mint(Micros(1), &Zero);
+        let session = SessionId::mint(Micros(1), &Constant(0));
         let key = format!("sessions/{session}/checkpoints/a-1");
         let checkpoint = Blob::Session {
             session,
             key: key.clone(),
         };
         assert_eq!(Blob::of_session(&key), Some(checkpoint.clone()));
-        for blob in [checkpoint, FileId::mint(Micros(1), &Zero).into()] {
+        for blob in [checkpoint, FileId::mint(Micros(1), &Constant(0)).into()] {
             assert_eq!(Blob::parse(&blob.to_string()), Some(blob));
         }
         for odd in ["", "x", "sessions/x/checkpoints/a", "sessions/", "files/x"] {

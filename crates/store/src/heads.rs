@@ -116,22 +116,14 @@ fn halve(kept: &mut HashMap<SessionId, (Head, Instant)>) {
 
 #[cfg(test)]
 mod tests {
-    use outlast_protocol::{Micros, seam::Entropy};
+    use outlast_protocol::Micros;
+    use outlast_testkit::random::Constant;
 
     use super::*;
 
-    #[derive(Debug)]
-    struct Zero;
-
-    impl Entropy for Zero {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(0);
-        }
-    }
-
     fn head(number: usize) -> (SessionId, Head) {
         let at = i64::try_from(number).unwrap() * 1_000;
-        let id = SessionId::mint(Micros(at), &Zero);
+        let id = SessionId::mint(Micros(at), &Constant(0));
         (
             id,
             Head {

@@ -78,18 +78,10 @@ impl Watches {
 
 #[cfg(test)]
 mod tests {
-    use outlast_protocol::{Micros, seam::Entropy};
+    use outlast_protocol::Micros;
+    use outlast_testkit::random::Constant;
 
     use super::*;
-
-    #[derive(Debug)]
-    struct Constant(u8);
-
-    impl Entropy for Constant {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(self.0);
-        }
-    }
 
     fn session(number: u8) -> SessionId {
         SessionId::mint(Micros(i64::from(number) * 1_000), &Constant(number))

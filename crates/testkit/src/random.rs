@@ -1,4 +1,4 @@
-//! Randomness that a seed decides.
+//! Randomness that a seed decides, or none at all.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -75,6 +75,16 @@ impl Entropy for Seeded {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .fill(buffer);
+    }
+}
+
+/// Draws this byte and no other: for ids that are told apart by something else, or need not be.
+#[derive(Clone, Copy, Debug)]
+pub struct Constant(pub u8);
+
+impl Entropy for Constant {
+    fn fill(&self, buffer: &mut [u8]) {
+        buffer.fill(self.0);
     }
 }
 

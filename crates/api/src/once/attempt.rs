@@ -168,18 +168,9 @@ fn digest(purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
-    use outlast_protocol::seam::Entropy;
+    use outlast_testkit::random::Constant;
 
     use super::*;
-
-    #[derive(Debug)]
-    struct Same(u8);
-
-    impl Entropy for Same {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(self.0);
-        }
-    }
 
     fn attempt(
         headers: &[(&'static str, &'static str)],
@@ -193,7 +184,7 @@ mod tests {
             )
         });
         let headers: HeaderMap = headers.collect();
-        let by = ApiKeyId::mint(Micros(0), &Same(1));
+        let by = ApiKeyId::mint(Micros(0), &Constant(1));
         let body = Bytes::from_static(body.as_bytes());
         Attempt::read(&headers, by, &Method::POST, path, &body)
             .unwrap()

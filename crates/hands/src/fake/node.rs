@@ -11,12 +11,13 @@ use outlast_protocol::id::{EventId, IncarnationId};
 use tokio::io::AsyncReadExt as _;
 
 use super::{
-    FakeHand, Fakes, Handle, ON_REQUEST,
+    FakeHand, Fakes, Handle,
     files::{self, Layer, Uploads},
     silence::answering,
 };
 use crate::{
     Hand, Keep, Limits, ProvisionError, Provisioner, ReapError, Recalled, Recipe, Silence,
+    error::ON_REQUEST,
     files::{Abilities, Packed, Published, Reader, Upload},
 };
 

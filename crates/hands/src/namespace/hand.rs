@@ -27,10 +27,9 @@ use super::{
     packages::Used,
     room, usage, words,
 };
-use crate::{CallError, Fence, Hand, HandLost, Limits, Promise, Recalled, fence::Fences};
-
-/// What ended a hand that somebody wanted to end.
-const ON_REQUEST: &str = "it was ended on request";
+use crate::{
+    CallError, Fence, Hand, HandLost, Limits, Promise, Recalled, error::ON_REQUEST, fence::Fences,
+};
 
 /// What a call came to, for all who wait for it.
 type Outcomes = watch::Sender<Option<Result<CallResult, HandLost>>>;

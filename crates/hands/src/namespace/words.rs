@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast_init::{
     frame::{Answer, Data, Ended, Part},
-    words::{memory, size},
+    words::{memory, processes, size},
 };
 use outlast_protocol::{
     CallResult, Outcome,
@@ -60,12 +60,7 @@ pub(super) fn struck(before: Pressure, now: Pressure, limits: &Limits) -> Option
         let killed = now.oom_kills - before.oom_kills;
         return Some(memory(limits.memory_bytes, killed));
     }
-    (now.pids_refused > before.pids_refused).then(|| {
-        format!(
-            "[the sandbox's limit of {} processes was reached]",
-            limits.pids
-        )
-    })
+    (now.pids_refused > before.pids_refused).then(|| processes(limits.pids))
 }
 
 /// Says which bound of a disk of its own was reached, if one was.

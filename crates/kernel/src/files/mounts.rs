@@ -304,25 +304,20 @@ fn unplaced(state: &State, incarnation: IncarnationId, fault: &dyn std::fmt::Dis
 
 #[cfg(test)]
 mod tests {
-    use outlast_protocol::{Micros, seam::Entropy};
+    use outlast_protocol::Micros;
+    use outlast_testkit::random::Constant;
 
     use super::*;
 
-    #[derive(Debug)]
-    struct Zero;
-
-    impl Entropy for Zero {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(0);
-        }
-    }
-
     #[test]
     fn what_a_hand_lacks_is_told_once_for_each_cause() {
-        let (placed, hand) = (Placed::default(), IncarnationId::mint(Micros(1), &Zero));
+        let (placed, hand) = (
+            Placed::default(),
+            IncarnationId::mint(Micros(1), &Constant(0)),
+        );
         let (path, file) = (
             MountPath::parse("/a").unwrap(),
-            FileId::mint(Micros(1), &Zero),
+            FileId::mint(Micros(1), &Constant(0)),
         );
         let wanted = vec![(path.clone(), file)];
         let lacks = |why| {

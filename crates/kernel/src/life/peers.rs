@@ -102,23 +102,15 @@ async fn look(inner: &Inner, peers: &mut Peers) -> Result<(), ReadError> {
 
 #[cfg(test)]
 mod tests {
-    use outlast_protocol::{Micros, seam::Entropy};
+    use outlast_protocol::Micros;
+    use outlast_testkit::random::Constant;
 
     use super::*;
-
-    #[derive(Debug)]
-    struct Zero;
-
-    impl Entropy for Zero {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(0);
-        }
-    }
 
     const T: Duration = Duration::from_secs(12);
 
     fn id(number: i64) -> ProcessId {
-        ProcessId::mint(Micros(number * 1_000), &Zero)
+        ProcessId::mint(Micros(number * 1_000), &Constant(0))
     }
 
     fn process(number: i64, beats: u64) -> Process {

@@ -5,26 +5,17 @@ use std::sync::Arc;
 use outlast_protocol::{
     Micros,
     id::{ApiKeyId, EnvironmentId, EventId, IncarnationId, ProcessId, SessionId, ThreadId},
-    seam::Entropy,
 };
 use outlast_session::{
     Act, Ids, Input, Json,
     body::{Checkpointed, Config, Sum, Tokens},
 };
+use outlast_testkit::random::Constant;
 use serde_json::{json, value::to_raw_value};
 
 /// Draws ids one after another, the same in every run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbered(u64);
-
-#[derive(Debug)]
-struct Zeros;
-
-impl Entropy for Zeros {
-    fn fill(&self, buffer: &mut [u8]) {
-        buffer.fill(0);
-    }
-}
 
 fn moment(number: u64) -> Micros {
     Micros(i64::try_from(number).unwrap() * 1_000)
@@ -33,16 +24,16 @@ fn moment(number: u64) -> Micros {
 impl Ids for Numbered {
     fn event(&mut self) -> EventId {
         self.0 += 1;
-        EventId::mint(moment(self.0), &Zeros)
+        EventId::mint(moment(self.0), &Constant(0))
     }
 }
 
 pub(crate) fn process(number: u64) -> ProcessId {
-    ProcessId::mint(moment(number), &Zeros)
+    ProcessId::mint(moment(number), &Constant(0))
 }
 
 pub(crate) fn hand(number: u64) -> IncarnationId {
-    IncarnationId::mint(moment(number), &Zeros)
+    IncarnationId::mint(moment(number), &Constant(0))
 }
 
 /// A checkpoint of a hand, by its moment.
@@ -60,15 +51,15 @@ pub(crate) fn checkpoint(number: u64, at: i64) -> Checkpointed {
 }
 
 pub(crate) fn client() -> ApiKeyId {
-    ApiKeyId::mint(moment(1), &Zeros)
+    ApiKeyId::mint(moment(1), &Constant(0))
 }
 
 pub(crate) fn session() -> SessionId {
-    SessionId::mint(moment(1), &Zeros)
+    SessionId::mint(moment(1), &Constant(0))
 }
 
 pub(crate) fn primary() -> ThreadId {
-    ThreadId::mint(moment(1), &Zeros)
+    ThreadId::mint(moment(1), &Constant(0))
 }
 
 /// An agent with `bash` and `glob` at once, `write` on request, `edit` by judgement, `read` off,
@@ -77,7 +68,7 @@ pub(crate) fn config(model: &str) -> Arc<Config> {
     let own = |name: &str, enabled: bool, policy: &str| json!({"type": name, "name": name, "enabled": enabled, "permission_policy": {"type": policy}});
     let agent = json!({
         "type": "agent",
-        "id": outlast_protocol::id::AgentId::mint(moment(1), &Zeros),
+        "id": outlast_protocol::id::AgentId::mint(moment(1), &Constant(0)),
         "description": null,
         "execution_identity": {"type": "service_account"},
         "mcp_servers": [],
@@ -102,7 +93,7 @@ pub(crate) fn config(model: &str) -> Arc<Config> {
     });
     Arc::new(Config {
         agent: serde_json::from_value(agent).unwrap(),
-        environment_id: EnvironmentId::mint(moment(1), &Zeros),
+        environment_id: EnvironmentId::mint(moment(1), &Constant(0)),
         title: None,
         metadata: outlast_protocol::Metadata::new(),
         resources: Vec::new(),

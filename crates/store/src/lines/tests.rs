@@ -1,16 +1,8 @@
 use outlast_blobs::Away;
-use outlast_protocol::{Micros, seam::Entropy};
+use outlast_protocol::Micros;
+use outlast_testkit::random::Constant;
 
 use super::*;
-
-#[derive(Debug)]
-struct Constant(u8);
-
-impl Entropy for Constant {
-    fn fill(&self, buffer: &mut [u8]) {
-        buffer.fill(self.0);
-    }
-}
 
 /// Something that waits: its session, its number, and its bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -145,23 +145,15 @@ impl Hasty {
 
 #[cfg(test)]
 mod tests {
-    use outlast_protocol::{Micros, seam::Entropy};
+    use outlast_protocol::Micros;
+    use outlast_testkit::random::Constant;
 
     use super::*;
-
-    #[derive(Debug)]
-    struct Zero;
-
-    impl Entropy for Zero {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(0);
-        }
-    }
 
     #[test]
     fn what_waits_while_nobody_listens_is_bounded() {
         let notifier = Notifier::default();
-        let id = |number: usize| SessionId::mint(Micros(number as i64 * 1_000), &Zero);
+        let id = |number: usize| SessionId::mint(Micros(number as i64 * 1_000), &Constant(0));
         for number in 0..2 * WAITING {
             notifier.tell(id(number), 1);
         }
@@ -173,7 +165,7 @@ mod tests {
 
     #[test]
     fn messages_are_short_and_whole() {
-        let id = |number: u64| SessionId::mint(Micros(number as i64 * 1_000), &Zero);
+        let id = |number: u64| SessionId::mint(Micros(number as i64 * 1_000), &Constant(0));
         let tails: HashMap<_, _> = (1..=1_000)
             .map(|number| (id(number), if number == 7 { GONE } else { number }))
             .collect();

@@ -130,22 +130,13 @@ mod tests {
     use outlast_protocol::{
         Micros,
         id::{ApiKeyId, SessionId},
-        seam::Entropy,
     };
     use outlast_session::Proposal;
+    use outlast_testkit::random::Constant;
     use tokio::sync::oneshot;
 
     use super::*;
     use crate::Append;
-
-    #[derive(Debug)]
-    struct Constant(u8);
-
-    impl Entropy for Constant {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(self.0);
-        }
-    }
 
     fn job(session: u8, size: usize) -> AppendJob {
         let (reply, _) = oneshot::channel();

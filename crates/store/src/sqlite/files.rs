@@ -326,28 +326,22 @@ fn drop_scope(tx: &Connection, session: SessionId) -> Result<(), Fault> {
 
 #[cfg(test)]
 mod tests {
-    use outlast_protocol::seam::Entropy;
+    use outlast_testkit::random::Constant;
 
     use super::*;
     use crate::sqlite::connect;
-
-    #[derive(Debug)]
-    struct Zero;
-
-    impl Entropy for Zero {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(0);
-        }
-    }
 
     #[test]
     fn pages_walk_along_an_index() {
         let dir = tempfile::tempdir().unwrap();
         let connection = connect::writer(&dir.path().join("a.db")).unwrap();
-        let session = SessionId::mint(Micros(1), &Zero);
+        let session = SessionId::mint(Micros(1), &Constant(0));
         for (scope, index) in [(None, "files_all"), (Some(session), "files_scope")] {
             for order in [Order::Forwards, Order::Backwards] {
-                for after in [None, Some((Micros(1), FileId::mint(Micros(1), &Zero)))] {
+                for after in [
+                    None,
+                    Some((Micros(1), FileId::mint(Micros(1), &Constant(0)))),
+                ] {
                     let query = FileQuery {
                         scope,
                         ids: None,

@@ -134,21 +134,12 @@ mod tests {
     use outlast_protocol::{
         Micros,
         id::{AgentId, SessionId},
-        seam::Entropy,
     };
     use outlast_session::Status;
+    use outlast_testkit::random::Constant;
 
     use super::*;
     use crate::sqlite::connect;
-
-    #[derive(Debug)]
-    struct Zero;
-
-    impl Entropy for Zero {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(0);
-        }
-    }
 
     fn plan(connection: &Connection, query: &SessionQuery) -> String {
         connect::plan(connection, &statement(query).0)
@@ -161,7 +152,10 @@ mod tests {
         let connection = connect::writer(&dir.path().join("a.db")).unwrap();
         for order in [Order::Forwards, Order::Backwards] {
             for archived in [false, true] {
-                for after in [None, Some((Micros(1), SessionId::mint(Micros(1), &Zero)))] {
+                for after in [
+                    None,
+                    Some((Micros(1), SessionId::mint(Micros(1), &Constant(0)))),
+                ] {
                     let all = SessionQuery {
                         agent: None,
                         agent_version: None,
@@ -175,7 +169,7 @@ mod tests {
                         after,
                         limit: 20,
                     };
-                    let agent = Some(AgentId::mint(Micros(1), &Zero));
+                    let agent = Some(AgentId::mint(Micros(1), &Constant(0)));
                     let one = vec![Status::Idle];
                     let two = vec![Status::Idle, Status::Running];
                     for query in [

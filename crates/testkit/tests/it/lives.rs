@@ -193,6 +193,15 @@ impl World {
             appends.clone(),
             self.chance(percent),
         ));
+        self.live(store, died, appends).await
+    }
+
+    async fn live(
+        &self,
+        store: Arc<Faulty<Memory>>,
+        died: Arc<AtomicBool>,
+        appends: Arc<AtomicU64>,
+    ) -> Life {
         let kernel = self.run(store.clone(), &self.hands, None).await;
         Life {
             kernel,
@@ -219,14 +228,7 @@ impl World {
             own.store(fault.is_some(), Ordering::SeqCst);
             fault.unwrap_or_default()
         });
-        let kernel = self.run(store.clone(), &self.hands, None).await;
-        Life {
-            kernel,
-            store,
-            key: self.key,
-            died,
-            appends: Arc::default(),
-        }
+        self.live(store, died, Arc::default()).await
     }
 
     /// Starts a process whose claims reach the store so much later.
@@ -240,14 +242,7 @@ impl World {
                 Fault::None
             }
         });
-        let kernel = self.run(store.clone(), &self.hands, None).await;
-        Life {
-            kernel,
-            store,
-            key: self.key,
-            died: Arc::default(),
-            appends: Arc::default(),
-        }
+        self.live(store, Arc::default(), Arc::default()).await
     }
 
     /// Starts a process on a node of its own, beside others on theirs.

@@ -349,12 +349,8 @@ impl Live {
     fn crowded(&self, output: &str) -> Option<String> {
         let refused = output.contains("Resource temporarily unavailable");
         let thread = output.contains("can't start new thread");
-        (thread || refused && (output.contains("fork") || is_crowded(self.pids))).then(|| {
-            format!(
-                "[the sandbox's limit of {} processes was reached]",
-                self.pids
-            )
-        })
+        let crowded = thread || refused && (output.contains("fork") || is_crowded(self.pids));
+        crowded.then(|| words::processes(self.pids))
     }
 }
 

@@ -118,6 +118,7 @@ mod tests {
         assert_eq!(waited, [Duration::from_micros(40)]);
         assert_eq!(stood_still(&kill(Victim::HandHost), &[], &logs), []);
     }
+
     #[test]
     fn one_that_is_hit_again_is_counted_from_the_last_time() {
         let kill = |at| Kill {

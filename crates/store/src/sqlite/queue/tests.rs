@@ -4,22 +4,13 @@ use outlast_blobs::Away;
 use outlast_protocol::{
     Micros,
     id::{ApiKeyId, SessionId},
-    seam::Entropy,
 };
 use outlast_session::Proposal;
+use outlast_testkit::random::Constant;
 use tokio::sync::oneshot;
 
 use super::*;
 use crate::{Append, sqlite::job::Task};
-
-#[derive(Debug)]
-struct Constant(u8);
-
-impl Entropy for Constant {
-    fn fill(&self, buffer: &mut [u8]) {
-        buffer.fill(self.0);
-    }
-}
 
 fn session(number: u8) -> SessionId {
     SessionId::mint(Micros(0), &Constant(number))

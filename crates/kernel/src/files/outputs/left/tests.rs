@@ -1,7 +1,8 @@
 //! Tests of what is chosen, and of what is said of the rest.
 
-use outlast_protocol::{id::FileId, seam::Entropy};
+use outlast_protocol::id::FileId;
 use outlast_store::Output;
+use outlast_testkit::random::Constant;
 
 use super::*;
 
@@ -10,18 +11,8 @@ const BOUNDS: Bounds = Bounds {
     all: 10_000,
 };
 
-/// No chance: ids differ by their moment alone.
-#[derive(Debug)]
-struct Zero;
-
-impl Entropy for Zero {
-    fn fill(&self, buffer: &mut [u8]) {
-        buffer.fill(0);
-    }
-}
-
 fn session(number: usize) -> SessionId {
-    SessionId::mint(Micros(i64::try_from(number).unwrap() * 1_000), &Zero)
+    SessionId::mint(Micros(i64::try_from(number).unwrap() * 1_000), &Constant(0))
 }
 
 fn listed(path: &str, version: &str, bytes: u64) -> Published {
@@ -34,7 +25,7 @@ fn listed(path: &str, version: &str, bytes: u64) -> Published {
 
 /// Makes the row of an output, of one that a client removed without a blob.
 fn row(path: &str, there: bool) -> StoredFile {
-    let id = FileId::mint(Micros(1), &Zero);
+    let id = FileId::mint(Micros(1), &Constant(0));
     StoredFile {
         id,
         created_at: Micros(0),

@@ -1,19 +1,11 @@
-use outlast_protocol::{Micros, seam::Entropy};
+use outlast_protocol::Micros;
+use outlast_testkit::random::Constant;
 
 use super::*;
 use crate::cli::torture::{killer::Victim, told::Call};
 
-#[derive(Debug)]
-struct Number(u8);
-
-impl Entropy for Number {
-    fn fill(&self, buffer: &mut [u8]) {
-        buffer.fill(self.0);
-    }
-}
-
 fn id(number: u8) -> EventId {
-    EventId::mint(Micros(0), &Number(number))
+    EventId::mint(Micros(0), &Constant(number))
 }
 
 /// A session in which two messages were sent and one call ran, and all is well.
