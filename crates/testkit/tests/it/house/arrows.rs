@@ -12,10 +12,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("blobs", &["protocol"]),
     ("store", &["session", "blobs"]),
     ("model", &["protocol"]),
+    ("vault", &["store"]),
     ("sandbox", &[]),
     ("init", &["media"]),
     ("hands", &["protocol", "blobs", "sandbox", "init"]),
-    ("kernel", &["store", "hands"]),
+    ("kernel", &["store", "hands", "vault"]),
     ("harness", &["kernel", "model", "sandbox"]),
     ("egress", &["kernel", "model"]),
     ("api", &["kernel"]),
@@ -31,6 +32,8 @@ const NEVER: &[(&str, &str)] = &[
     ("harness", "store"),
     ("harness", "hands"),
     ("hands", "store"),
+    ("hands", "vault"),
+    ("harness", "vault"),
     ("bench", "session"),
 ];
 
