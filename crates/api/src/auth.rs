@@ -1,13 +1,13 @@
 //! Who asks, and which version of the API it speaks.
 
 use axum::{
-    extract::{Request, State},
+    extract::{MatchedPath, Request, State},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
-use http::{HeaderMap, header};
-use outlast_kernel::Kernel;
-use outlast_protocol::{ErrorCode, Problem, id::ApiKeyId};
+use http::{HeaderMap, Method, header};
+use outlast_kernel::{Identity, Kernel, WhileAway};
+use outlast_protocol::{ErrorCode, Problem, id::ApiKeyId, key::Scope};
 
 use crate::failure::Failure;
 
@@ -18,13 +18,28 @@ const VERSIONS: [&str; 2] = ["2026-10-21", "2023-06-01"];
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller(pub(crate) ApiKeyId);
 
-/// Lets a request through that carries a good key.
+/// What a key is looked up with.
+#[derive(Clone, Debug)]
+pub(crate) struct Desk {
+    pub(crate) kernel: Kernel,
+    pub(crate) away: WhileAway,
+}
+
+/// Routes that operators alone may use, whatever the method.
+const OPERATORS: [&str; 1] = ["/outlast/v1/keys"];
+
+/// Routes that cost something even where nothing is changed.
+const COSTLY: [&str; 1] = ["/v1/messages"];
+
+/// Lets a request through that carries a good key of enough scope.
 pub(crate) async fn require_key(
-    State(kernel): State<Kernel>,
+    State(desk): State<Desk>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    match admit(&kernel, request.headers()).await {
+    let route = request.extensions().get::<MatchedPath>();
+    let needed = needed(request.method(), route.map_or("", MatchedPath::as_str));
+    match admit(&desk, request.headers(), needed).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -33,15 +48,46 @@ pub(crate) async fn require_key(
     }
 }
 
+/// Returns the scope that a request needs, by its method and the template of its route.
+fn needed(method: &Method, route: &str) -> Scope {
+    let below = |root: &&str| {
+        let rest = route.strip_prefix(*root);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    if OPERATORS.iter().any(below) {
+        return Scope::Admin;
+    }
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    if reads && !COSTLY.iter().any(below) {
+        Scope::ReadOnly
+    } else {
+        Scope::ReadWrite
+    }
+}
+
+/// Refuses a key that may do less than is needed.
+fn suffices(identity: Identity, needed: Scope) -> Result<(), Problem> {
+    let scope = identity.scope;
+    if scope >= needed {
+        return Ok(());
+    }
+    let words = format!("this needs a key of scope `{needed}`; that of this request has `{scope}`");
+    Err(Problem::new(ErrorCode::Permission, words))
+}
+
 /// Finds the key in either header; with both, one good key is enough.
-async fn admit(kernel: &Kernel, headers: &HeaderMap) -> Result<Caller, Problem> {
+async fn admit(desk: &Desk, headers: &HeaderMap, needed: Scope) -> Result<Caller, Problem> {
     let mut refusal = Problem::new(
         ErrorCode::Authentication,
         "no API key; send it as `x-api-key` or as `Authorization: Bearer`",
     );
     for secret in [bearer(headers), x_api_key(headers)].into_iter().flatten() {
-        match kernel.authenticate(secret).await {
-            Ok(id) => return version(headers).map(|()| Caller(id)),
+        match desk.kernel.authenticate(secret, desk.away).await {
+            Ok(identity) => {
+                suffices(identity, needed)?;
+                version(headers)?;
+                return Ok(Caller(identity.key));
+            }
             Err(problem) => refusal = problem,
         }
     }
@@ -71,4 +117,39 @@ fn version(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::invalid(format!(
         "anthropic-version: must be `{new}` or `{old}`, or absent"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_follow_method_and_route() {
+        for (method, route, scope) in [
+            (Method::GET, "/v1/sessions/{session_id}", Scope::ReadOnly),
+            (Method::HEAD, "/v1/agents", Scope::ReadOnly),
+            (Method::GET, "/outlast/v1/diagnosis", Scope::ReadOnly),
+            (Method::GET, "/v1/models", Scope::ReadOnly),
+            (Method::GET, "/v1/messages", Scope::ReadWrite),
+            (Method::POST, "/v1/messages/count_tokens", Scope::ReadWrite),
+            (Method::POST, "/v1/sessions", Scope::ReadWrite),
+            (Method::DELETE, "/v1/files/{file_id}", Scope::ReadWrite),
+            (
+                Method::PUT,
+                "/outlast/v1/sessions/{session_id}/deadlines",
+                Scope::ReadWrite,
+            ),
+            (Method::OPTIONS, "/v1/agents", Scope::ReadWrite),
+            (Method::GET, "/outlast/v1/keys", Scope::Admin),
+            (
+                Method::POST,
+                "/outlast/v1/keys/{key_id}/revoke",
+                Scope::Admin,
+            ),
+            (Method::GET, "/outlast/v1/keysmith", Scope::ReadOnly),
+            (Method::GET, "", Scope::ReadOnly),
+        ] {
+            assert_eq!(needed(&method, route), scope, "{method} {route}");
+        }
+    }
 }

@@ -98,6 +98,11 @@ impl Noun for AgentId {
     const NAME: &'static str = "agent";
 }
 
+impl Noun for ApiKeyId {
+    const PARAM: &'static str = "key_id";
+    const NAME: &'static str = "API key";
+}
+
 impl Noun for EnvironmentId {
     const PARAM: &'static str = "environment_id";
     const NAME: &'static str = "environment";

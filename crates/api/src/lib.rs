@@ -18,6 +18,7 @@ mod failure;
 mod files;
 mod health;
 mod intake;
+mod keys;
 mod later;
 mod listing;
 mod metric_definitions;

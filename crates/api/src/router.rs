@@ -6,14 +6,14 @@ use axum::{
     Router, middleware,
     routing::{get, post},
 };
-use outlast_kernel::Kernel;
+use outlast_kernel::{Kernel, WhileAway};
 
 use crate::{
     Api, agents,
     app::{App, Shared},
     auth, environments, events,
     failure::{Failure, overloaded},
-    files, health, later, observe, own, resources, sessions, stream, threads,
+    files, health, keys, later, observe, own, resources, sessions, stream, threads,
 };
 
 /// Builds the API.
@@ -32,11 +32,15 @@ pub fn router(api: Api) -> Router {
         .merge(sessions())
         .merge(resources())
         .merge(own::routes())
+        .merge(keys::routes())
         .merge(later::routes())
         .fallback(later::not_found)
         .method_not_allowed_fallback(later::method_not_allowed)
         .layer(middleware::from_fn_with_state(
-            kernel.clone(),
+            auth::Desk {
+                kernel: kernel.clone(),
+                away: WhileAway::Refuse,
+            },
             auth::require_key,
         ));
     closed
@@ -46,11 +50,17 @@ pub fn router(api: Api) -> Router {
 }
 
 /// Puts the API's key check, request ids, errors and figures around the routes of another room.
+///
+/// They are of those that say what is wrong with the server, so a key that was good counts as good
+/// while the store cannot be asked.
 pub fn behind_key(kernel: &Kernel, routes: Router) -> Router {
     routes
         .method_not_allowed_fallback(later::method_not_allowed)
         .layer(middleware::from_fn_with_state(
-            kernel.clone(),
+            auth::Desk {
+                kernel: kernel.clone(),
+                away: WhileAway::AsLastKnown,
+            },
             auth::require_key,
         ))
         .layer(middleware::from_fn_with_state(

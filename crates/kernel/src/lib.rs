@@ -24,6 +24,7 @@ mod gateway;
 mod hand;
 mod insist;
 mod kernel;
+mod keys;
 mod lease;
 mod life;
 mod metric_definitions;
@@ -39,6 +40,7 @@ mod signal;
 mod tools;
 mod workspace;
 
+pub use auth::{Identity, WhileAway};
 pub use checkpoint::Schedule;
 pub use error::{LeaseError, unavailable};
 pub use events::{Cursor, EventPage, EventQuery};
@@ -46,6 +48,9 @@ pub use files::{Attached, Received, shown};
 pub use follow::{Follower, News};
 pub use gateway::Asker;
 pub use kernel::{HandLife, Kernel, Options, Parts};
+pub use keys::{
+    NewKey, create_key_alone, draw_secret, list_keys_alone, revoke_key_alone, shown_key,
+};
 pub use lease::{Claims, Lease};
 pub use life::{Beater, Beats};
 pub use preview::{Heard, Preview, Previews};
@@ -53,4 +58,6 @@ pub use redact::redact_alone;
 pub use tools::Tool;
 
 pub use outlast_blobs::Reader;
-pub use outlast_store::{FilePage, FileQuery, Order, Outcome, Slice, StoredFile};
+pub use outlast_store::{
+    ApiKey, FilePage, FileQuery, KeyPage, KeyQuery, Order, Outcome, Slice, StoredFile,
+};

@@ -18,6 +18,7 @@ pub mod facts;
 pub mod file;
 mod host;
 pub mod id;
+pub mod key;
 pub mod limits;
 pub mod metadata;
 pub mod mime;

@@ -79,6 +79,11 @@ pub const REDACTED: usize = 100;
 /// Characters of the reason for a redaction (ours).
 pub const BECAUSE: usize = 1_000;
 
+/// Characters of an API key's name (ours; that of an agent).
+pub const KEY_NAME: usize = 256;
+/// Seconds until an API key expires (ours): at most ten years.
+pub const KEY_EXPIRY: std::ops::RangeInclusive<i64> = 1..=315_360_000;
+
 /// Seconds until a file expires, at least and at most (section 18).
 pub const FILE_EXPIRY: std::ops::RangeInclusive<i64> = 3_600..=7_776_000;
 /// Characters of a file's name (ours; that of file systems).

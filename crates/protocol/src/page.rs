@@ -24,6 +24,8 @@ words! {
         Environments = "environments",
         /// Files.
         Files = "files",
+        /// API keys.
+        Keys = "API keys",
         /// What is mounted in one session.
         Resources = "session resources",
         /// Sessions.

@@ -12,6 +12,7 @@ mod hand_host;
 mod heads;
 mod images;
 mod import;
+mod keys;
 mod migrate;
 mod offline;
 mod redact;
@@ -97,6 +98,9 @@ enum Command {
     /// Give files to sessions, and take what agents made
     #[command(subcommand)]
     Files(files::Command),
+    /// Make, list and revoke the keys of clients
+    #[command(subcommand)]
+    Keys(keys::Command),
     /// Manage the root file systems that environments may choose from
     #[command(subcommand)]
     Images(images::Command),
@@ -201,6 +205,10 @@ async fn dispatch(
             let client = common.client(environment).await?;
             files::run(command, &client, console).await
         }
+        Command::Keys(command) => {
+            let (loaded, found) = common.found(environment).await?;
+            Box::pin(keys::run(command, &loaded, found, console)).await
+        }
         Command::Images(command) => {
             let loaded = common.load(environment, None)?;
             images::run(command, &loaded, console).await
@@ -210,8 +218,7 @@ async fn dispatch(
             doctor::run(arguments, &client, console).await
         }
         Command::SupportBundle(arguments) => {
-            let loaded = common.load(environment, None)?;
-            let found = find(&common.place(environment), &loaded).await?;
+            let (loaded, (_, found)) = common.found(environment).await?;
             support_bundle::run(arguments, &loaded, found, console).await
         }
         Command::Verify(arguments) => {
@@ -231,10 +238,8 @@ async fn dispatch(
             Box::pin(import::run(arguments, &loaded, console)).await
         }
         Command::Redact(arguments) => {
-            let loaded = common.load(environment, None)?;
-            let place = common.place(environment);
-            let found = find(&place, &loaded).await?;
-            Box::pin(redact::run(arguments, &loaded, (place, found), console)).await
+            let (loaded, found) = common.found(environment).await?;
+            Box::pin(redact::run(arguments, &loaded, found, console)).await
         }
         Command::Check(arguments) => check::run(arguments, &common, environment, console).await,
         Command::Torture(arguments) => {
@@ -283,12 +288,19 @@ impl Common {
         said.map_or(Where::Local, Where::At)
     }
 
+    /// Looks for a server: where, and what was found there.
+    async fn found(&self, environment: &Environment) -> Result<(Loaded, (Where, Found)), Failure> {
+        let loaded = self.load(environment, None)?;
+        let place = self.place(environment);
+        let found = find(&place, &loaded).await?;
+        Ok((loaded, (place, found)))
+    }
+
     /// Finds the server that runs.
     async fn client(&self, environment: &Environment) -> Result<Client, Failure> {
-        let loaded = self.load(environment, None)?;
-        match find(&self.place(environment), &loaded).await? {
-            Found::Running(client) => Ok(client),
-            Found::Nobody(error) => Err(Failure::from(error)),
+        match self.found(environment).await? {
+            (_, (_, Found::Running(client))) => Ok(client),
+            (_, (_, Found::Nobody(error))) => Err(Failure::from(error)),
         }
     }
 }

@@ -15,6 +15,7 @@ mod erasing;
 mod files;
 pub mod fixture;
 mod intake;
+mod keys;
 mod listing;
 mod logs;
 mod processes;
@@ -47,6 +48,7 @@ where
     watching::run(&world).await;
     listing::run(&world).await;
     resources::run(&world).await;
+    keys::run(&world).await;
     endings::run(&world).await;
     erasing::run(&world).await;
     files::run(&world).await;

@@ -11,6 +11,7 @@ mod files;
 mod heart;
 mod insert;
 mod intake;
+mod keys;
 mod lane;
 mod listen;
 mod listing;

@@ -1,4 +1,4 @@
-//! The contract of plain resources: agents, environments, keys, processes, receipts.
+//! The contract of plain resources: agents, environments, processes, receipts.
 
 use std::fmt::Debug;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use outlast_blobs::Away;
 use outlast_protocol::{
     Micros,
-    id::{ApiKeyId, ProcessId, SessionId},
+    id::{ProcessId, SessionId},
 };
 use outlast_session::Json;
 
@@ -50,17 +50,6 @@ pub trait Resources: Debug + Send + Sync {
 
     /// Removes an object that no session references.
     async fn remove(&self, kind: ResourceKind, id: &str) -> Result<(), WriteError>;
-
-    /// Makes a key the one of its name: another that had the name is valid no more.
-    ///
-    /// A known hash keeps its id and its name.
-    async fn put_key(&self, key: ApiKey) -> Result<(), WriteError>;
-
-    /// Takes back the key of a name, if there is one.
-    async fn drop_key(&self, name: &str) -> Result<(), WriteError>;
-
-    /// Finds an API key by the hash of its secret.
-    async fn find_key(&self, hash: [u8; 32]) -> Result<Option<ApiKey>, ReadError>;
 
     /// Returns what was answered to a request, unless it is older than `since`.
     async fn receipt(
@@ -122,10 +111,10 @@ pub enum Pulse {
     Dead,
 }
 
-/// Logs, resources and files in one place.
-pub trait Store: crate::Log + Resources + crate::Files {}
+/// Logs, resources, files and keys in one place.
+pub trait Store: crate::Log + Resources + crate::Files + crate::Keys {}
 
-impl<T: crate::Log + Resources + crate::Files> Store for T {}
+impl<T: crate::Log + Resources + crate::Files + crate::Keys> Store for T {}
 
 /// What an object is.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -179,19 +168,6 @@ pub struct ResourcePage {
     pub items: Vec<Resource>,
     /// Whether more follow in the same order.
     pub more: bool,
-}
-
-/// An API key without its secret.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ApiKey {
-    /// Its id.
-    pub id: ApiKeyId,
-    /// BLAKE3 of the secret.
-    pub hash: [u8; 32],
-    /// What people call it.
-    pub name: String,
-    /// When it was made.
-    pub created_at: Micros,
 }
 
 /// What answers a repeat of an accepted request.

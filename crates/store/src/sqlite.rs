@@ -9,6 +9,7 @@ mod files;
 mod insert;
 mod intake;
 mod job;
+mod keys;
 mod listing;
 mod load;
 mod log;

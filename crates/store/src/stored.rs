@@ -1,6 +1,9 @@
 //! Records and ids as rows have them.
 
-use outlast_protocol::id::{EventId, FileId, ProcessId, SessionId};
+use outlast_protocol::{
+    id::{ApiKeyId, EventId, FileId, ProcessId, SessionId},
+    key::Scope,
+};
 use outlast_session::{Body, Formats, Json, Kind, Origin, Record};
 use serde_json::value::RawValue;
 
@@ -109,4 +112,15 @@ pub(crate) fn file_id(text: &str) -> Result<FileId, Unreadable> {
 /// Reads the id of a process.
 pub(crate) fn process_id(text: &str) -> Result<ProcessId, Unreadable> {
     ProcessId::parse(text).ok_or_else(|| Unreadable(format!("`{text}` is no process id")))
+}
+
+/// Reads the id of an API key.
+pub(crate) fn key_id(text: &str) -> Result<ApiKeyId, Unreadable> {
+    ApiKeyId::parse(text).ok_or_else(|| Unreadable(format!("`{text}` is no id of a key")))
+}
+
+/// Reads what a key may do; a word of the future may mean less than any known one, so it is refused.
+pub(crate) fn scope(text: &str) -> Result<Scope, Unreadable> {
+    let read = text.parse();
+    read.map_err(|_| Unreadable(format!("`{text}` is no scope of a key")))
 }

@@ -1,5 +1,7 @@
 //! A store that loses appends, or their answers, where a test says so.
 
+mod keys;
+
 use std::{
     fmt,
     sync::{
@@ -16,8 +18,8 @@ use outlast_protocol::{
 };
 use outlast_session::{Record, State};
 use outlast_store::{
-    ApiKey, Append, AppendError, Away, Blob, FilePage, FileQuery, Files, Listing, Log, Pending,
-    Process, Pulse, ReadError, Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
+    Append, AppendError, Away, Blob, FilePage, FileQuery, Files, Listing, Log, Pending, Process,
+    Pulse, ReadError, Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
     Resources, SessionQuery, Slice, Snapshot, StoredFile, WriteError,
 };
 use tokio::sync::watch;
@@ -291,18 +293,6 @@ impl<S: Resources> Resources for Faulty<S> {
 
     async fn remove(&self, kind: ResourceKind, id: &str) -> Result<(), WriteError> {
         self.inner.remove(kind, id).await
-    }
-
-    async fn put_key(&self, key: ApiKey) -> Result<(), WriteError> {
-        self.inner.put_key(key).await
-    }
-
-    async fn drop_key(&self, name: &str) -> Result<(), WriteError> {
-        self.inner.drop_key(name).await
-    }
-
-    async fn find_key(&self, hash: [u8; 32]) -> Result<Option<ApiKey>, ReadError> {
-        self.inner.find_key(hash).await
     }
 
     async fn receipt(

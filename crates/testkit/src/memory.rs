@@ -5,6 +5,7 @@ mod damage;
 mod era;
 mod files;
 mod intake;
+mod keys;
 mod log;
 mod resources;
 
@@ -21,7 +22,7 @@ use outlast_protocol::{
 };
 use outlast_session::{Record, Rules, State};
 use outlast_store::{
-    ApiKey, Blob, Outcome, Process, Receipt, Resource, ResourceKind, Snapshot, StoredFile,
+    Blob, Outcome, Process, Receipt, Resource, ResourceKind, Snapshot, StoredFile,
 };
 use tokio::sync::watch;
 
@@ -56,7 +57,7 @@ struct Seams {
 struct Inner {
     logs: BTreeMap<SessionId, Session>,
     objects: BTreeMap<(&'static str, String), Vec<Resource>>,
-    keys: Vec<ApiKey>,
+    keys: Vec<keys::Kept>,
     receipts: BTreeMap<[u8; 32], Receipt>,
     processes: BTreeMap<ProcessId, Process>,
     files: BTreeMap<FileId, StoredFile>,

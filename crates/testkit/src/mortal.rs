@@ -1,5 +1,7 @@
 //! A store as a process reaches it that may fail at any call, and die of it.
 
+mod keys;
+
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
@@ -9,8 +11,8 @@ use outlast_protocol::{
 };
 use outlast_session::{Record, State};
 use outlast_store::{
-    ApiKey, Append, AppendError, Away, Blob, FilePage, FileQuery, Files, Listing, Log, Pending,
-    Process, Pulse, ReadError, Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
+    Append, AppendError, Away, Blob, FilePage, FileQuery, Files, Listing, Log, Pending, Process,
+    Pulse, ReadError, Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
     Resources, SessionQuery, Slice, Snapshot, StoredFile, WriteError,
 };
 use tokio::sync::watch;
@@ -236,18 +238,6 @@ impl<S: Resources> Resources for Mortal<S> {
 
     async fn remove(&self, kind: ResourceKind, id: &str) -> Result<(), WriteError> {
         self.writing("remove", self.inner.remove(kind, id)).await
-    }
-
-    async fn put_key(&self, key: ApiKey) -> Result<(), WriteError> {
-        self.writing("put_key", self.inner.put_key(key)).await
-    }
-
-    async fn drop_key(&self, name: &str) -> Result<(), WriteError> {
-        self.writing("drop_key", self.inner.drop_key(name)).await
-    }
-
-    async fn find_key(&self, hash: [u8; 32]) -> Result<Option<ApiKey>, ReadError> {
-        self.reading("find_key", self.inner.find_key(hash)).await
     }
 
     async fn receipt(

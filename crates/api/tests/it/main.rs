@@ -20,6 +20,7 @@ mod environments;
 mod events;
 mod files;
 mod full;
+mod keys;
 mod limits;
 mod once;
 mod paging;

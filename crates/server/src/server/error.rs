@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr, path::PathBuf};
 
 use outlast_hands::host::OpenError;
-use outlast_protocol::Problem;
+use outlast_protocol::{ErrorCode, Problem};
 use outlast_store::{LockError, WriteError, postgres, sqlite};
 
 use crate::config::{Impossible, models::Unusable};
@@ -66,7 +66,7 @@ pub enum StartError {
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The key cannot be made valid.
-    #[error("the key cannot be stored: {0}")]
+    #[error("the server's own key cannot be made valid: {0}")]
     Key(#[from] Problem),
 }
 
@@ -112,6 +112,9 @@ impl StartError {
             }
             Self::Host(OpenError::Start(_) | OpenError::Silent { .. }) => {
                 Some("its log is `hand-host.log` in the data directory".to_owned())
+            }
+            Self::Key(problem) if problem.code == ErrorCode::Conflict => {
+                Some("set another OUTLAST_API_KEY, or leave it out".to_owned())
             }
             Self::Host(OpenError::None(_))
             | Self::Taken(_)

@@ -7,8 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use outlast_kernel::Kernel;
-use outlast_protocol::seam::Entropy;
+use outlast_kernel::{Kernel, draw_secret};
+use outlast_protocol::{ErrorCode, Problem};
 use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
@@ -17,11 +17,11 @@ use super::StartError;
 /// Name of the file that gives the key to this machine's command line.
 const FILE: &str = "local.key";
 
-/// The name of the operator's key: setting another one takes this one back.
+/// The slot of the operator's key: setting another one takes this one back.
 const SET: &str = "configuration";
 
-/// What a key of ours begins with, so that scanners for leaked secrets can know one.
-const PREFIX: &str = "outlast_";
+/// The slot of the key of our own making.
+const LOCAL: &str = "local";
 
 /// Which key clients must send.
 #[derive(Debug)]
@@ -45,19 +45,26 @@ pub(super) async fn admit(
         return Ok(Key::Set);
     }
     // What the operator no longer sets is no longer wanted.
-    kernel.revoke_key(SET).await?;
+    kernel.withdraw_key(SET).await?;
     let path = dir.join(FILE);
     let data = |error| StartError::Data {
         path: path.clone(),
         error,
     };
     if let Some(secret) = read(dir).map_err(data)? {
-        kernel.admit_key(secret.expose_secret(), "local").await?;
-        return Ok(Key::Kept(path));
+        match kernel.admit_key(secret.expose_secret(), LOCAL).await {
+            Ok(()) => return Ok(Key::Kept(path)),
+            // It was revoked, so this machine gets another.
+            Err(Problem {
+                code: ErrorCode::Conflict,
+                ..
+            }) => {}
+            Err(problem) => return Err(problem.into()),
+        }
     }
-    let secret = make(kernel.entropy());
+    let secret = draw_secret(kernel.entropy());
     // Valid first: a file without a valid key would lock this machine's command line out.
-    kernel.admit_key(secret.expose_secret(), "local").await?;
+    kernel.admit_key(secret.expose_secret(), LOCAL).await?;
     write(&path, &secret).map_err(data)?;
     Ok(Key::Made(path, secret))
 }
@@ -90,18 +97,6 @@ pub(crate) fn read(dir: &Path) -> io::Result<Option<SecretString>> {
     Ok(Some(secret.into()))
 }
 
-/// Draws 256 bits.
-fn make(entropy: &dyn Entropy) -> SecretString {
-    let mut bytes = Zeroizing::new([0; 32]);
-    entropy.fill(&mut *bytes);
-    let mut text = Zeroizing::new(String::from(PREFIX));
-    for byte in bytes.iter() {
-        let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
-        text.extend([digit(byte >> 4), digit(byte & 15)]);
-    }
-    text.as_str().into()
-}
-
 /// Writes the key where only its owner can read it: whole or not at all.
 fn write(path: &Path, secret: &SecretString) -> io::Result<()> {
     let aside = path.with_extension("key.new");
@@ -131,7 +126,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(FILE);
         assert!(read(dir.path()).unwrap().is_none());
-        let secret = make(&OsEntropy);
+        let secret = draw_secret(&OsEntropy);
         write(&path, &secret).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
@@ -141,12 +136,5 @@ mod tests {
         let error = read(dir.path()).unwrap_err();
         assert!(error.to_string().contains("644"), "{error}");
         assert!(!error.to_string().contains(secret.expose_secret()));
-    }
-
-    #[test]
-    fn keys_differ_and_are_long() {
-        let (one, other) = (make(&OsEntropy), make(&OsEntropy));
-        assert_ne!(one.expose_secret(), other.expose_secret());
-        assert_eq!(one.expose_secret().len(), PREFIX.len() + 64);
     }
 }

@@ -21,6 +21,7 @@ mod files;
 mod first_session;
 mod hosts;
 mod images;
+mod keys;
 mod killed;
 mod ledger;
 mod lost_machine;

@@ -1,15 +1,12 @@
-//! Plain objects: revisions, lists, references, keys.
+//! Plain objects: revisions, lists, references.
 
 use std::time::Duration;
 
-use outlast_protocol::{Micros, id::ApiKeyId};
 use outlast_session::{Proposal, json};
 use serde_json::json;
 
 use super::fixture::World;
-use crate::{
-    ApiKey, Order, ReadError, Resource, ResourceKind, ResourcePage, ResourceQuery, WriteError,
-};
+use crate::{Order, ReadError, Resource, ResourceKind, ResourcePage, ResourceQuery, WriteError};
 
 pub(super) async fn run(world: &impl AsyncFn() -> World) {
     revisions_stay(&world().await).await;
@@ -17,7 +14,6 @@ pub(super) async fn run(world: &impl AsyncFn() -> World) {
     one_of_two_writers_is_first(&world().await).await;
     lists_have_filters_and_pages(&world().await).await;
     what_a_session_names_stays(&world().await).await;
-    keys_are_found_by_their_hash(&world().await).await;
     world().await.store.probe().await.unwrap();
 }
 
@@ -267,46 +263,4 @@ async fn what_a_session_names_stays(world: &World) {
         .propose(new.id, Proposal::Create(Box::new(new)))
         .await
         .unwrap_err();
-}
-
-async fn keys_are_found_by_their_hash(world: &World) {
-    let id = ApiKeyId::mint(world.clock.now(), &*world.entropy);
-    let key = ApiKey {
-        id,
-        hash: [7; 32],
-        name: "first".to_owned(),
-        created_at: Micros(5),
-    };
-    world.store.put_key(key.clone()).await.unwrap();
-    let other = ApiKeyId::mint(world.clock.now(), &*world.entropy);
-    let again = ApiKey {
-        id: other,
-        name: "second".to_owned(),
-        ..key.clone()
-    };
-    world.store.put_key(again).await.unwrap();
-    assert_eq!(
-        world.store.find_key([7; 32]).await.unwrap(),
-        Some(key.clone())
-    );
-    assert_eq!(world.store.find_key([8; 32]).await.unwrap(), None);
-    let next = ApiKey {
-        hash: [9; 32],
-        id: other,
-        ..key
-    };
-    world.store.put_key(next.clone()).await.unwrap();
-    assert_eq!(
-        world.store.find_key([7; 32]).await.unwrap(),
-        None,
-        "it was replaced"
-    );
-    assert_eq!(world.store.find_key([9; 32]).await.unwrap(), Some(next));
-    world.store.drop_key("nobody").await.unwrap();
-    world.store.drop_key("first").await.unwrap();
-    assert_eq!(
-        world.store.find_key([9; 32]).await.unwrap(),
-        None,
-        "it was taken back"
-    );
 }

@@ -4,7 +4,7 @@ use super::{OpenError, connect::Connection};
 use crate::Migrated;
 
 /// Plain SQL files in the order they are applied; a file that was released never changes.
-const MIGRATIONS: [(&str, &str); 5] = [
+const MIGRATIONS: [(&str, &str); 6] = [
     (
         "0001_log",
         include_str!("../../migrations/postgres/0001_log.sql"),
@@ -24,6 +24,10 @@ const MIGRATIONS: [(&str, &str); 5] = [
     (
         "0005_deadlines",
         include_str!("../../migrations/postgres/0005_deadlines.sql"),
+    ),
+    (
+        "0006_keys",
+        include_str!("../../migrations/postgres/0006_keys.sql"),
     ),
 ];
 

@@ -1,12 +1,11 @@
 //! Statements for everything that is not a log.
 
-use outlast_protocol::{Micros, id::ApiKeyId};
+use outlast_protocol::Micros;
 use tokio_postgres::Row;
 
 use super::{conditions::Conditions, connect::Connection, fault::Fault, receipts};
 use crate::{
-    ApiKey, Order, ReadError, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
-    WriteError,
+    Order, ReadError, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery, WriteError,
     projection::kind as word,
     stored::{bound, integer, natural, raw},
 };
@@ -217,37 +216,4 @@ fn page(kind: ResourceKind, rows: &[Row], limit: usize) -> Result<ResourcePage, 
         items: items.collect::<Result<_, _>>()?,
         more: rows.len() > limit,
     })
-}
-
-/// Stores a key; one with a known hash changes nothing.
-pub(super) async fn put_key(tx: &Connection, key: &ApiKey) -> Written<()> {
-    let text = "DELETE FROM api_keys WHERE name = $1 AND hash <> $2";
-    let hash = key.hash.as_slice();
-    tx.run(text, &[&key.name, &hash]).await?;
-    let text = "INSERT INTO api_keys (hash, id, name, created) VALUES ($1, $2, $3, $4) \
-                ON CONFLICT (hash) DO NOTHING";
-    let values: [super::connect::Value<'_>; 4] =
-        [&hash, &key.id.to_string(), &key.name, &key.created_at.0];
-    tx.run(text, &values).await?;
-    Ok(Ok(()))
-}
-
-/// Finds a key by the hash of its secret.
-pub(super) async fn find_key(
-    connection: &Connection,
-    hash: [u8; 32],
-) -> Result<Option<ApiKey>, ReadError> {
-    let text = "SELECT id, name, created FROM api_keys WHERE hash = $1";
-    let Some(row) = connection.row(text, &[&hash.as_slice()]).await? else {
-        return Ok(None);
-    };
-    let id: &str = row.try_get(0)?;
-    let id =
-        ApiKeyId::parse(id).ok_or_else(|| ReadError::Unreadable(format!("`{id}` is no key id")))?;
-    Ok(Some(ApiKey {
-        id,
-        hash,
-        name: row.try_get(1)?,
-        created_at: Micros(row.try_get(2)?),
-    }))
 }

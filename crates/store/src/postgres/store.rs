@@ -11,8 +11,8 @@ use super::{
     resources::{self, Former},
 };
 use crate::{
-    ApiKey, Blob, FilePage, FileQuery, Files, Process, Pulse, ReadError, Receipt, Resource,
-    ResourceKind, ResourcePage, ResourceQuery, Resources, StoredFile, WriteError,
+    Blob, FilePage, FileQuery, Files, Process, Pulse, ReadError, Receipt, Resource, ResourceKind,
+    ResourcePage, ResourceQuery, Resources, StoredFile, WriteError,
 };
 
 #[async_trait]
@@ -68,20 +68,6 @@ impl Resources for Postgres {
 
     async fn remove(&self, kind: ResourceKind, id: &str) -> Result<(), WriteError> {
         pool::write!(self.pool, |tx| resources::remove(tx, kind, id))
-    }
-
-    async fn put_key(&self, key: ApiKey) -> Result<(), WriteError> {
-        pool::write!(self.pool, |tx| resources::put_key(tx, &key))
-    }
-
-    async fn drop_key(&self, name: &str) -> Result<(), WriteError> {
-        let text = "DELETE FROM api_keys WHERE name = $1";
-        self.pool.get().await?.run(text, &[&name]).await?;
-        Ok(())
-    }
-
-    async fn find_key(&self, hash: [u8; 32]) -> Result<Option<ApiKey>, ReadError> {
-        resources::find_key(&*self.pool.get().await?, hash).await
     }
 
     async fn receipt(

@@ -17,6 +17,7 @@ const MIGRATIONS: &[M<'_>] = &[
     M::up(include_str!("../../migrations/sqlite/0003_hands.sql")),
     M::up(include_str!("../../migrations/sqlite/0004_processes.sql")),
     M::up(include_str!("../../migrations/sqlite/0005_deadlines.sql")),
+    M::up(include_str!("../../migrations/sqlite/0006_keys.sql")),
 ];
 
 /// The version of the schema that they lead to.

@@ -1,11 +1,11 @@
 //! Statements for everything that is not a log.
 
-use outlast_protocol::{Micros, id::ApiKeyId};
+use outlast_protocol::Micros;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
 use super::{fault::Fault, listing::Conditions};
 use crate::{
-    ApiKey, Order, ReadError, Resource, ResourceKind, ResourcePage, ResourceQuery, WriteError,
+    Order, ReadError, Resource, ResourceKind, ResourcePage, ResourceQuery, WriteError,
     projection::kind as word,
     stored::{bound, integer, natural, raw},
 };
@@ -222,55 +222,6 @@ fn page(
     let more = items.len() > limit;
     items.truncate(limit);
     Ok(ResourcePage { items, more })
-}
-
-/// Stores a key; one with a known hash changes nothing.
-pub(super) fn put_key(transaction: &Connection, key: &ApiKey) -> Written<()> {
-    transaction
-        .prepare_cached("DELETE FROM api_keys WHERE name = ?1 AND hash <> ?2")?
-        .execute(params![key.name, key.hash])?;
-    transaction
-        .prepare_cached(
-            "INSERT INTO api_keys (hash, id, name, created) VALUES (?1, ?2, ?3, ?4) \
-             ON CONFLICT (hash) DO NOTHING",
-        )?
-        .execute(params![
-            key.hash,
-            key.id.to_string(),
-            key.name,
-            key.created_at.0
-        ])?;
-    Ok(Ok(()))
-}
-
-/// Takes back the key of a name.
-pub(super) fn drop_key(transaction: &Connection, name: &str) -> Written<()> {
-    transaction
-        .prepare_cached("DELETE FROM api_keys WHERE name = ?1")?
-        .execute([name])?;
-    Ok(Ok(()))
-}
-
-/// Finds a key by the hash of its secret.
-pub(super) fn find_key(
-    connection: &Connection,
-    hash: [u8; 32],
-) -> Result<Option<ApiKey>, ReadError> {
-    let mut statement =
-        connection.prepare_cached("SELECT id, name, created FROM api_keys WHERE hash = ?1")?;
-    let mut rows = statement.query([hash])?;
-    let Some(row) = rows.next()? else {
-        return Ok(None);
-    };
-    let id: String = row.get(0)?;
-    let id = ApiKeyId::parse(&id)
-        .ok_or_else(|| ReadError::Unreadable(format!("`{id}` is no key id")))?;
-    Ok(Some(ApiKey {
-        id,
-        hash,
-        name: row.get(1)?,
-        created_at: Micros(row.get(2)?),
-    }))
 }
 
 /// Writes something small, durably.

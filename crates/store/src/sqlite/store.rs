@@ -14,8 +14,8 @@ use super::{
     resources::{self, Written},
 };
 use crate::{
-    ApiKey, Blob, FilePage, FileQuery, Files, Process, Pulse, ReadError, Receipt, Resource,
-    ResourceKind, ResourcePage, ResourceQuery, Resources, StoredFile, WriteError, waiting::Turned,
+    Blob, FilePage, FileQuery, Files, Process, Pulse, ReadError, Receipt, Resource, ResourceKind,
+    ResourcePage, ResourceQuery, Resources, StoredFile, WriteError, waiting::Turned,
 };
 
 #[async_trait]
@@ -70,21 +70,6 @@ impl Resources for Sqlite {
     async fn remove(&self, kind: ResourceKind, id: &str) -> Result<(), WriteError> {
         let id = id.to_owned();
         self.write(move |tx| resources::remove(tx, kind, &id)).await
-    }
-
-    async fn put_key(&self, key: ApiKey) -> Result<(), WriteError> {
-        self.write(move |tx| resources::put_key(tx, &key)).await
-    }
-
-    async fn drop_key(&self, name: &str) -> Result<(), WriteError> {
-        let name = name.to_owned();
-        self.write(move |tx| resources::drop_key(tx, &name)).await
-    }
-
-    async fn find_key(&self, hash: [u8; 32]) -> Result<Option<ApiKey>, ReadError> {
-        self.readers
-            .read(move |tx| resources::find_key(tx, hash))
-            .await
     }
 
     async fn receipt(
@@ -205,7 +190,7 @@ impl Files for Sqlite {
 }
 
 /// Does a write with the receipt of its request, unless another attempt was accepted already.
-fn with_receipt(
+pub(super) fn with_receipt(
     transaction: &Connection,
     receipt: Option<&Receipt>,
     work: impl FnOnce() -> Written<()>,

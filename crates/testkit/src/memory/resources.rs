@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use outlast_protocol::{Micros, id::ProcessId};
 use outlast_store::{
-    ApiKey, Order, Process, Pulse, ReadError, Receipt, Resource, ResourceKind, ResourcePage,
-    ResourceQuery, Resources, Unless, WriteError,
+    Order, Process, Pulse, ReadError, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
+    Resources, Unless, WriteError,
 };
 
 use super::{Inner, Memory, word};
@@ -121,31 +121,6 @@ impl Resources for Memory {
         let gone = inner.objects.remove(&(word(kind), id.to_owned()));
         gone.map(|_| ())
             .ok_or_else(|| WriteError::NotFound(id.to_owned()))
-    }
-
-    async fn put_key(&self, key: ApiKey) -> Result<(), WriteError> {
-        let mut inner = self.lock();
-        inner
-            .keys
-            .retain(|known| known.name != key.name || known.hash == key.hash);
-        if !inner.keys.iter().any(|known| known.hash == key.hash) {
-            inner.keys.push(key);
-        }
-        Ok(())
-    }
-
-    async fn drop_key(&self, name: &str) -> Result<(), WriteError> {
-        self.lock().keys.retain(|known| known.name != name);
-        Ok(())
-    }
-
-    async fn find_key(&self, hash: [u8; 32]) -> Result<Option<ApiKey>, ReadError> {
-        Ok(self
-            .lock()
-            .keys
-            .iter()
-            .find(|key| key.hash == hash)
-            .cloned())
     }
 
     async fn receipt(

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Calls that do nothing: behind them is where the next one is before.
-const LOOKS: [&str; 27] = [
+const LOOKS: [&str; 28] = [
     "head",
     "read",
     "find",
@@ -45,6 +45,7 @@ const LOOKS: [&str; 27] = [
     "list",
     "revisions",
     "find_key",
+    "keys",
     "receipt",
     "processes",
     "file",

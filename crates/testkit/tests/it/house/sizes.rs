@@ -16,8 +16,8 @@ const ROOM: usize = 8_000;
 
 /// Lines of `store`: each statement stands there twice, once for each database, and a log is read
 /// once more by who only looks at it; the lines in which writes wait for a bound, and a Postgres of
-/// one's own for trials, are there too.
-const STORE: usize = 14_500;
+/// one's own for trials, are there too. Keys and the audit log are twice there as well.
+const STORE: usize = 16_500;
 
 /// Lines of `protocol`: a room that everybody uses grows first.
 const PROTOCOL: usize = 6_500;

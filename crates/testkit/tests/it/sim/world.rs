@@ -29,10 +29,11 @@ use outlast_model::{Facts, Scripted};
 use outlast_protocol::{
     event::{self, ClientEvent},
     id::{ApiKeyId, EventId, SessionId},
+    key::Scope,
     seam::Clock as _,
 };
 use outlast_session::{Record, Rules, Status, body::Config};
-use outlast_store::{ApiKey, Resources as _, Slice};
+use outlast_store::{ApiKey, Keys as _, Slice};
 use outlast_testkit::{
     blobs::{self, Memory as Blobs},
     faults::Faults,
@@ -115,9 +116,12 @@ impl World {
             id: key,
             hash: blake3::hash(KEY.as_bytes()).into(),
             name: "test".to_owned(),
+            scope: Scope::Admin,
             created_at: clock.now(),
+            expires_at: None,
+            revoked_at: None,
         };
-        memory.put_key(admitted).await.unwrap();
+        memory.insert_key(admitted, None).await.unwrap();
         let config = config(&memory, &entropy).await;
         let runs = Runs::default();
         let ran = runs.clone();
