@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 /// The version of these frames; host and init must have the same.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// No frame is longer; it holds the largest document `read` returns, in base64.
 pub const LONGEST: usize = 64 << 20;
@@ -35,6 +35,9 @@ pub struct Settings {
     pub call_ms: u64,
     /// Memory in bytes that init itself has to watch over, where no control group does.
     pub watch_memory: Option<u64>,
+    /// Whether init's standard output is the door to a control group of the commands, which bounds their
+    /// processes and counts what it refuses.
+    pub door: bool,
 }
 
 /// From the host.
@@ -74,6 +77,11 @@ pub enum FromInit {
         id: String,
         /// What it came to.
         answer: Answer,
+    },
+    /// A bound was reached while no call ran.
+    Struck {
+        /// Says which.
+        words: String,
     },
 }
 

@@ -32,7 +32,10 @@ const CAPABILITIES: u32 = 63;
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Terms {
     user: Option<User>,
-    pids: u32,
+    /// Processes and threads, where no control group bounds them.
+    pids: Option<u32>,
+    /// Whether standard error is the door to the commands' control group.
+    door: bool,
     /// Bytes of private memory of one process, where no control group bounds them together.
     data: Option<u64>,
 }
@@ -40,17 +43,32 @@ pub struct Terms {
 impl Terms {
     /// Makes the terms of a program that installs packages.
     pub(crate) const fn new(user: Option<User>, pids: u32, data: Option<u64>) -> Self {
-        Self { user, pids, data }
+        let (pids, door) = (Some(pids), false);
+        Self {
+            user,
+            pids,
+            door,
+            data,
+        }
     }
 }
 
 impl From<&Settings> for Terms {
+    /// Makes the terms of what stays where init is.
     fn from(settings: &Settings) -> Self {
         Self {
             user: settings.user,
-            pids: settings.pids,
+            pids: (!settings.door).then_some(settings.pids),
+            door: false,
             data: settings.watch_memory,
         }
+    }
+}
+
+impl Terms {
+    /// Makes the same terms for what goes into the commands' control group, if there is one.
+    pub(crate) const fn through(self, door: bool) -> Self {
+        Self { door, ..self }
     }
 }
 
@@ -62,6 +80,11 @@ pub fn run(mut args: Skip<Args>) -> ExitCode {
     let (Some(terms), Some(program)) = (terms, args.next()) else {
         return ExitCode::FAILURE;
     };
+    if terms.door
+        && let Err(error) = enter()
+    {
+        return failed(&format!("its control group cannot be entered: {error}"));
+    }
     if rustix::process::setsid().is_err() || submit(&terms).is_err() {
         return ExitCode::FAILURE;
     }
@@ -75,9 +98,20 @@ pub fn run(mut args: Skip<Args>) -> ExitCode {
         .arg0(name)
         .args(args)
         .exec();
-    let words = format!("{program} cannot be executed: {error}\n");
-    drop(std::io::stderr().write_all(words.as_bytes()));
+    failed(&format!("{program} cannot be executed: {error}"))
+}
+
+/// Says why nothing runs, where it would have spoken.
+fn failed(words: &str) -> ExitCode {
+    drop(writeln!(std::io::stderr(), "{words}"));
     ExitCode::FAILURE
+}
+
+/// Goes into the commands' control group, and has errors written where the rest is.
+fn enter() -> io::Result<()> {
+    let entered = io::write(rustix::stdio::stderr(), b"0");
+    rustix::stdio::dup2_stderr(rustix::stdio::stdout())?;
+    entered.map(drop)
 }
 
 /// Takes the commands' user and gives up everything else, for good.
@@ -88,7 +122,9 @@ pub fn run(mut args: Skip<Args>) -> ExitCode {
 pub fn submit(terms: &Terms) -> io::Result<()> {
     // When memory runs out, commands go before init does.
     std::fs::write("/proc/self/oom_score_adj", "1000").map_err(|_| io::Errno::PERM)?;
-    lower(Resource::Nproc, u64::from(terms.pids))?;
+    if let Some(pids) = terms.pids {
+        lower(Resource::Nproc, u64::from(pids))?;
+    }
     if let Some(bytes) = terms.data {
         lower(Resource::Data, bytes)?;
     }

@@ -237,7 +237,7 @@ impl Launcher {
             .map_err(|error| StartError::new(step::HELPER, error.into()))?;
         let group = self
             .controllers
-            .create(&spec.name, &spec.limits)
+            .create(&spec.name, &spec.limits, spec.purpose)
             .map_err(StartError::at("make control groups"))?;
         let mut helper = match self.spawner.spawn(&self.helper, theirs) {
             Ok(helper) => helper,
@@ -349,14 +349,22 @@ impl Launcher {
         group: Group,
     ) -> Result<Confined, StartError> {
         let at = StartError::at;
-        let Parts { spec, plan, laying } = parts;
+        let Parts {
+            spec,
+            mut plan,
+            laying,
+        } = parts;
         let (mut group, mut laying) = (Some(group), Some(laying));
         let (mut confined, mut failure) = (None, None);
         let result = (|| {
             let pid = i32::try_from(helper.id()).ok().and_then(Pid::from_raw);
             let pid = pid
                 .ok_or_else(|| StartError::new(step::HELPER, io::ErrorKind::InvalidData.into()))?;
-            let fds = [spec.channel.as_fd(), spec.program.as_fd()];
+            let door = group.as_ref().map_or(Ok(None), Group::door);
+            let door = door.map_err(at("open the control group of the commands"))?;
+            plan.door = door.is_some();
+            let fds = [spec.channel.as_fd(), spec.program.as_fd()].into_iter();
+            let fds: Vec<_> = fds.chain(door.as_ref().map(OwnedFd::as_fd)).collect();
             let down = Down::Plan(Box::new(plan));
             plan::send(socket.as_fd(), &down, &fds).map_err(at(step::HELPER))?;
             if let Some(group) = &group {
@@ -443,6 +451,7 @@ impl Launcher {
             hostname: "sandbox".to_owned(),
             limits: spec.limits,
             purpose: spec.purpose,
+            door: false,
         }
     }
 }

@@ -15,13 +15,14 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{Layering, Limits, Purpose, mapping::Mode};
 
-/// Processes above the commands' bound, so that PID 1 can still act when they have used it up.
+/// Processes above the commands' bound, so that PID 1 and file tools can still act when they have used
+/// it up.
 pub(crate) const SPARE_PIDS: u64 = 16;
 
 /// No message is longer.
 const LONGEST: usize = 32 * 1024;
 
-/// Everything the helper has to know; the descriptors of channel and program travel with it.
+/// Everything the helper has to know; the descriptors of channel, program and door travel with it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Plan {
     pub(crate) argv: Vec<String>,
@@ -40,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) hostname: String,
     pub(crate) limits: Limits,
     pub(crate) purpose: Purpose,
+    /// Whether a door to the commands' own control group travels with it.
+    pub(crate) door: bool,
 }
 
 /// A host folder shown read-only.

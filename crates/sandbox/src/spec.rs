@@ -51,7 +51,8 @@ pub struct Spec {
     pub program: Arc<Image>,
     /// Its arguments, the zeroth included.
     pub argv: Vec<String>,
-    /// Becomes its descriptor 0; 1 and 2 are `/dev/null` and there are no others.
+    /// Becomes its descriptor 0; 2 is `/dev/null` and there is none above. 1 is `/dev/null` too, or where
+    /// control groups count commands apart from it the door to their group: who writes `0` there is in.
     pub channel: OwnedFd,
     /// A folder of this sandbox alone, on the host; made if it is missing. What is written inside
     /// is kept in its `upper/`.

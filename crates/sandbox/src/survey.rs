@@ -100,7 +100,8 @@ impl Survey {
             }
             Cgroups::None { .. } => left.push_str(
                 "; memory of its own and processes are bounded from inside, shared memory and \
-                 processor time are not bounded",
+                 processor time are not bounded; a command that is refused a process is told if it \
+                 says so or there are as many as there may be for a moment, else not",
             ),
         }
         left.push_str(match self.verdict.disk {

@@ -25,7 +25,9 @@ use super::{
     journal::{At, Journal},
     link::{self, Link, Reader},
     packages::Used,
-    room, usage, words,
+    room,
+    strikes::Strikes,
+    usage, words,
 };
 use crate::{
     CallError, Fence, Hand, HandLost, Limits, Promise, Recalled, error::ON_REQUEST, fence::Fences,
@@ -61,8 +63,8 @@ pub(super) struct State {
     pub(super) cramped: bool,
     /// Why the sandbox is gone.
     lost: Option<String>,
-    /// How often limits had struck when somebody last looked.
-    pressure: Pressure,
+    /// Which limits struck, and for whom.
+    strikes: Strikes,
     /// Calls that are being stopped because of a limit, and its words.
     stopped: HashMap<EventId, String>,
     /// What the next result says of a bound that was passed between two looks.
@@ -125,7 +127,7 @@ impl NamespaceHand {
             is_syncing: true,
             cramped: false,
             lost: None,
-            pressure: Pressure::default(),
+            strikes: Strikes::default(),
             stopped: HashMap::new(),
             remark: None,
             frames: Some(frames),
@@ -253,6 +255,7 @@ impl NamespaceHand {
 
     /// Hands a call over if it is new, and finds what to wait for.
     fn ask(&self, call: EventId, name: &str, input: &RawValue) -> Asked {
+        let pressure = self.confined.pressure();
         let mut state = self.state();
         match state.calls.get(&call) {
             Some(Call::Running(outcome) | Call::Syncing(outcome)) => {
@@ -275,6 +278,7 @@ impl NamespaceHand {
         let outcome = Outcomes::new(None);
         let wait = outcome.subscribe();
         state.calls.insert(call, Call::Running(outcome));
+        state.strikes.begin(call, name, pressure, &self.limits);
         Asked::Wait(wait)
     }
 
@@ -282,16 +286,19 @@ impl NamespaceHand {
     fn settle(&self, call: EventId, mut result: CallResult) {
         let pressure = self.confined.pressure();
         let mut state = self.state();
-        self.tell(&mut result, state.pressure, pressure);
+        let before = state.strikes.end(call, pressure);
+        self.tell(&mut result, before, pressure);
         if let Some(words) = state.stopped.remove(&call) {
             result.is_error = true;
             result.outcome = Outcome::Limit;
             words::blame(&mut result, words);
             state.remark = None;
         } else if result.outcome != Outcome::Interrupted {
-            result.content.extend(state.remark.take().map(Block::text));
+            let remarks = [state.strikes.take(), state.remark.take()];
+            result
+                .content
+                .extend(remarks.into_iter().flatten().map(Block::text));
         }
-        state.pressure = pressure;
         let Some(Call::Running(outcome)) = state.calls.remove(&call) else {
             return;
         };
@@ -442,6 +449,10 @@ async fn read(mut reader: Reader, hand: Weak<NamespaceHand>) {
                     hand.end(room::UNSTORED);
                 }
             }
+            Ok(Some(FromInit::Struck { words })) => {
+                let Some(hand) = hand.upgrade() else { return };
+                hand.state().strikes.note(&words);
+            }
             Ok(Some(FromInit::Ready { .. })) => break Some("it broke the protocol".to_owned()),
             Ok(None) => break None,
             Err(error) => break Some(error.to_string()),
@@ -460,8 +471,7 @@ async fn read(mut reader: Reader, hand: Weak<NamespaceHand>) {
     let reason = match (broken, ended.await) {
         (Some(broken), _) => broken,
         (None, Ok((ended, pressure))) => {
-            let before = hand.state().pressure;
-            let words = words::struck(before, pressure, &hand.limits);
+            let words = hand.state().strikes.last(pressure, &hand.limits);
             words.map_or_else(
                 || ended.to_string(),
                 |words| format!("{ended}: {}", words::bare(&words)),

@@ -202,7 +202,9 @@ impl Maker {
             other => {
                 let reason = match other {
                     Some(FromInit::Ready { version }) => format!("it speaks version {version}"),
-                    Some(FromInit::Settled { .. }) => "it answers what was not asked".to_owned(),
+                    Some(FromInit::Settled { .. } | FromInit::Struck { .. }) => {
+                        "it answers what was not asked".to_owned()
+                    }
                     None => confined.wait().to_string(),
                 };
                 return Err(Failed {
@@ -287,6 +289,7 @@ impl Maker {
             output_bytes: limits.output_bytes,
             call_ms: u64::try_from(limits.call.as_millis()).unwrap_or(u64::MAX),
             watch_memory: counted.then_some(limits.memory_bytes),
+            door: !counted,
         }
     }
 }

@@ -15,6 +15,7 @@ mod outputs;
 mod packages;
 mod room;
 mod slots;
+mod strikes;
 mod survey;
 mod uploads;
 mod usage;

@@ -63,6 +63,11 @@ pub(super) fn struck(before: Pressure, now: Pressure, limits: &Limits) -> Option
     (now.pids_refused > before.pids_refused).then(|| processes(limits.pids))
 }
 
+/// Says that a bound struck while no call ran.
+pub(super) fn earlier(words: &str) -> String {
+    format!("[before this call, {}]", bare(words))
+}
+
 /// Says which bound of a disk of its own was reached, if one was.
 pub(super) fn full(room: Room, limits: &Limits) -> Option<String> {
     if room.inodes == 0 {

@@ -222,6 +222,16 @@ async fn limits_without_groups(
     fine(&call(hand, "read", json!({"file_path": "a/b"})).await);
     fine(&call(hand, "bash", json!({"restart": true})).await);
     assert_eq!(sh(hand, "echo alive").await, "alive");
+    let limits = crate::crowds::limits();
+    let crowded = driver
+        .provision(&Recipe { limits, ..recipe() })
+        .await
+        .unwrap();
+    crate::crowds::whoever_meets_the_bound_is_told(&crowded).await;
+    driver
+        .reap(crowded.incarnation(), Keep::Nothing)
+        .await
+        .unwrap();
     let limits = Limits {
         memory_bytes: 128 << 20,
         ..Limits::default()

@@ -88,15 +88,26 @@ async fn a_sandbox_has_the_groups_that_the_verdict_says_with_its_bounds() {
         let wanted = controllers.contains(controller).then_some(true);
         assert_eq!(there, wanted, "{file}: {:?}", read(&groups, file));
     }
-    // All of it is in there, and nothing is seen of it inside.
-    let members = read(&groups, "cgroup.procs").unwrap();
-    assert!(members.lines().count() >= 3, "{members}");
-    let seen = sh(
-        &hand,
-        "cut -d: -f3 /proc/self/cgroup /proc/1/cgroup | sort -u",
-    )
-    .await;
-    assert_eq!(seen, "/");
+    // All of it is in there, commands in a group of their own, and no more is seen of it inside.
+    let count = |below: &str| {
+        let lists = groups
+            .iter()
+            .map(|group| fs::read_to_string(group.join(below).join("cgroup.procs")));
+        let lengths = lists.filter_map(|list| Some(list.ok()?.lines().count()));
+        lengths.max().unwrap()
+    };
+    let (apart, beside) = match version {
+        "v1" => ("/\n/commands", 3),
+        _ => ("/\n/../commands", 0),
+    };
+    assert!(count("commands") >= 2 && count("") >= beside);
+    let own = groups.iter().find_map(|group| {
+        let own = fs::read_to_string(group.join("commands/pids.max"));
+        own.ok()
+    });
+    assert_eq!(own.unwrap().trim(), "40");
+    let seen = "cut -d: -f3 /proc/self/cgroup /proc/1/cgroup | sort -u";
+    assert_eq!(sh(&hand, seen).await, apart);
     node.driver.shutdown().await;
     drop(hand);
     let left = || named(Path::new(MOUNTS), &recipe.incarnation.to_string());

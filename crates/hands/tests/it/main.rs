@@ -14,6 +14,7 @@ mod alone;
 mod bash;
 mod checkpoints;
 mod crashes;
+mod crowds;
 mod denied;
 mod disks;
 mod drivers;

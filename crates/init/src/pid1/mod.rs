@@ -13,6 +13,7 @@ mod tail;
 mod workers;
 
 use std::{
+    fs::File,
     io,
     os::fd::{AsFd as _, OwnedFd},
     process::ExitCode,
@@ -112,15 +113,15 @@ impl Init {
             let open = self.receive()?;
             if let Some(work) = &mut self.work {
                 let now = now();
-                if let Some(memory) = &mut work.memory {
-                    memory.look(now, &mut work.shell, &mut work.workers);
+                let watch = work.memory.as_mut();
+                let struck =
+                    watch.and_then(|watch| watch.look(now, &mut work.shell, &mut work.workers));
+                let over = work.shell.advance(now).into_iter();
+                let over: Vec<_> = over.chain(work.workers.advance(now)).collect();
+                if let Some(words) = struck {
+                    self.send(&FromInit::Struck { words })?;
                 }
-                for settled in work
-                    .shell
-                    .advance(now)
-                    .into_iter()
-                    .chain(work.workers.advance(now))
-                {
+                for settled in over {
                     self.answer(settled)?;
                 }
             }
@@ -216,10 +217,11 @@ impl Init {
 
     /// Takes the settings.
     fn hello(&mut self, settings: &Settings) -> io::Result<()> {
+        let door = settings.door.then(door).transpose()?;
         self.work = Some(Work {
-            shell: Shell::new(settings),
+            shell: Shell::new(settings, door),
             workers: Workers::new(settings),
-            memory: settings.watch_memory.map(Watch::new),
+            memory: Watch::new(settings),
         });
         self.send(&FromInit::Ready { version: VERSION })?;
         if let Some(work) = &mut self.work {
@@ -263,6 +265,14 @@ impl Init {
         self.outbox.push(&encode(frame)?);
         self.outbox.flush()
     }
+}
+
+/// Takes the door from descriptor 1, where nothing else could be let in by accident.
+fn door() -> io::Result<OwnedFd> {
+    let door = rustix::io::fcntl_dupfd_cloexec(io::stdout().as_fd(), 3)?;
+    let null = File::options().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&null)?;
+    Ok(door)
 }
 
 /// Turns a duration into what `poll` takes.

@@ -4,6 +4,9 @@ use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+/// Fields of `stat` between the session and the number of threads.
+const THREADS: usize = 13;
+
 /// One process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Process {
@@ -12,6 +15,7 @@ pub(super) struct Process {
     group: i32,
     session: i32,
     alive: bool,
+    threads: usize,
 }
 
 /// Lists all processes but PID 1.
@@ -46,6 +50,7 @@ fn stat(pid: Pid, text: &str) -> Option<Process> {
         group: number()?,
         session: number()?,
         alive,
+        threads: fields.nth(THREADS)?.parse().ok()?,
     })
 }
 
@@ -72,10 +77,16 @@ pub(super) fn kill_session(shell: Pid) {
     }
 }
 
+/// Counts processes and threads as their bound does: what has ended and was not waited for is there.
+pub(super) fn count(processes: &[Process]) -> usize {
+    processes.iter().map(|process| process.threads.max(1)).sum()
+}
+
 /// Returns whether less than a quarter of the commands' processes is left.
 pub(super) fn is_crowded(pids: u32) -> bool {
-    let alive = all().iter().filter(|process| process.alive).count();
-    alive > pids as usize / 4 * 3
+    let all = all();
+    let alive: Vec<_> = all.into_iter().filter(|process| process.alive).collect();
+    count(&alive) > pids as usize / 4 * 3
 }
 
 /// Kills everything but PID 1 if there is hardly room for another process.
@@ -104,15 +115,18 @@ mod tests {
     #[test]
     fn a_name_with_spaces_and_brackets_is_passed_over() {
         let pid = Pid::from_raw(7).unwrap();
-        let line = "7 (a) b (c)) S 1 5 6 0 -1 4194560 1 2";
+        let line = "7 (a) b (c)) S 1 5 6 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 77";
         let expected = Process {
             pid,
             parent: 1,
             group: 5,
             session: 6,
             alive: true,
+            threads: 9,
         };
         assert_eq!(stat(pid, line), Some(expected));
-        assert!(!stat(pid, "7 (x) Z 1 5 6 0").unwrap().alive);
+        let dead = stat(pid, &line.replace(") S ", ") Z ")).unwrap();
+        assert!(!dead.alive && count(&[dead, dead]) == 18);
+        assert_eq!(stat(pid, "7 (x) S 1 5 6 0"), None, "cut off");
     }
 }

@@ -2,7 +2,12 @@
 
 mod live;
 
-use std::{collections::VecDeque, io, os::fd::AsFd as _, time::Duration};
+use std::{
+    collections::VecDeque,
+    io,
+    os::fd::{AsFd as _, OwnedFd},
+    time::Duration,
+};
 
 use rustix::{
     event::{PollFd, PollFlags},
@@ -56,6 +61,8 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Shell {
     terms: Terms,
+    /// Leads to the commands' control group.
+    door: Option<OwnedFd>,
     pids: u32,
     output_bytes: usize,
     longest: Duration,
@@ -65,9 +72,10 @@ pub(super) struct Shell {
 
 impl Shell {
     /// Begins without a shell; [`Shell::warm`] or the first call starts one.
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings, door: Option<OwnedFd>) -> Self {
         Self {
             terms: Terms::from(settings),
+            door,
             pids: settings.pids,
             output_bytes: settings.output_bytes,
             longest: Duration::from_millis(settings.call_ms),
@@ -134,16 +142,32 @@ impl Shell {
 
     /// Takes note of a process that has ended.
     pub(super) fn ended(&mut self, pid: Pid, status: WaitStatus) {
-        if let State::Alive(live) = &mut self.state {
+        if let Some(live) = self.live() {
             live.ended(pid, status);
         }
     }
 
-    /// Says that the running command met the memory limit.
-    pub(super) fn struck(&mut self, limit: u64) {
-        if let State::Alive(live) = &mut self.state {
-            live.struck(limit);
+    /// Says that the running command met the memory limit; false if none runs.
+    pub(super) fn struck(&mut self, limit: u64) -> bool {
+        self.live().is_some_and(|live| live.struck(limit))
+    }
+
+    /// Says that the running command made as many processes as there may be; false if none runs.
+    pub(super) fn filled(&mut self) -> bool {
+        self.live().is_some_and(Live::filled)
+    }
+
+    /// Returns the shell, if there is one.
+    fn live(&mut self) -> Option<&mut Live> {
+        match &mut self.state {
+            State::Alive(live) => Some(live),
+            State::Fresh | State::Broken(_) => None,
         }
+    }
+
+    /// Returns how many processes there may be.
+    pub(super) const fn pids(&self) -> u32 {
+        self.pids
     }
 
     /// Returns whether a command runs.
@@ -245,7 +269,8 @@ impl Shell {
 
     /// Starts a shell.
     fn start(&mut self) -> Result<(), String> {
-        match Live::start(&self.terms, self.pids, self.output_bytes) {
+        let door = self.door.as_ref();
+        match Live::start(&self.terms, door, self.pids, self.output_bytes) {
             Ok(live) => {
                 self.state = State::Alive(Box::new(live));
                 Ok(())
@@ -272,4 +297,4 @@ fn why(status: WaitStatus) -> String {
 }
 
 /// What a descriptor is watched for.
-type Interest<'a> = (&'a std::os::fd::OwnedFd, PollFlags);
+type Interest<'a> = (&'a OwnedFd, PollFlags);

@@ -160,11 +160,13 @@ impl Workers {
         }
     }
 
-    /// Says that a tool was killed because memory ran out.
-    pub(super) fn struck(&mut self, pid: Pid, words: &str) {
-        if let Some(worker) = self.running.get_mut(&pid.as_raw_nonzero().get()) {
+    /// Says that a process was killed because memory ran out; false if it is no tool.
+    pub(super) fn struck(&mut self, pid: Pid, words: &str) -> bool {
+        let worker = self.running.get_mut(&pid.as_raw_nonzero().get());
+        worker.is_some_and(|worker| {
             worker.struck = Some(words.to_owned());
-        }
+            true
+        })
     }
 
     /// Returns whether any tool is at work.

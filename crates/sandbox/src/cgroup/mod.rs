@@ -3,6 +3,7 @@
 //! Version 1, version 2 and none are all served. Groups are made below the server's own, so a
 //! service manager's bounds on the server bound its sandboxes too.
 
+mod apart;
 mod find;
 mod freeze;
 mod v1;
@@ -10,7 +11,7 @@ mod v2;
 
 use std::{
     fs, io,
-    os::unix::fs::MetadataExt as _,
+    os::{fd::OwnedFd, unix::fs::MetadataExt as _},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
@@ -22,10 +23,11 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
+use apart::Apart;
 pub(crate) use freeze::Freezer;
 pub(crate) use v2::LEAF;
 
-use crate::{Cgroups, Limits};
+use crate::{Cgroups, Limits, Purpose};
 
 /// Begins the name of every group of a sandbox.
 const PREFIX: &str = "outlast-box-";
@@ -35,7 +37,7 @@ const PREFIX: &str = "outlast-box-";
 pub struct Pressure {
     /// Processes killed because memory ran out.
     pub oom_kills: u64,
-    /// New processes refused because there were too many.
+    /// New processes and threads refused because commands had as many as they may.
     pub pids_refused: u64,
     /// How long processes waited for the processor because they had used up their share.
     pub held_back: Duration,
@@ -90,14 +92,23 @@ impl Controllers {
         }
     }
 
-    /// Makes the group `name` with its bounds.
-    pub(crate) fn create(&self, name: &str, limits: &Limits) -> io::Result<Group> {
+    /// Makes the group `name` with its bounds, and for commands one of their own within it.
+    pub(crate) fn create(
+        &self,
+        name: &str,
+        limits: &Limits,
+        purpose: Purpose,
+    ) -> io::Result<Group> {
         let name = format!("{PREFIX}{name}");
-        match self {
-            Self::V1(found) => found.create(&name, limits),
-            Self::V2(found) => found.create(&name, limits),
-            Self::None(_) => Ok(Group::default()),
+        let (mut group, part): (_, Part) = match self {
+            Self::V1(found) => (found.create(&name, limits)?, Apart::v1),
+            Self::V2(found) => (found.create(&name, limits)?, Apart::v2),
+            Self::None(_) => return Ok(Group::default()),
+        };
+        if purpose == Purpose::Commands {
+            group.part(part, limits).inspect_err(|_| group.remove())?;
         }
+        Ok(group)
     }
 
     /// Removes what a dead server left of the group `name`.
@@ -138,9 +149,11 @@ fn sweep(parent: &Path) {
         if is_doomed(&entry.path()) {
             release(&entry.path());
             remove(&entry.path());
-        } else if old || is_dead_trial(name) {
-            // Fails for a group in use, which is why it is tried.
-            drop(fs::remove_dir(entry.path()));
+        } else if (old || is_dead_trial(name)) && members(&entry.path()).is_empty() {
+            // Fails for a group in use by now.
+            for group in apart::whole(&entry.path()) {
+                drop(fs::remove_dir(group));
+            }
         }
     }
 }
@@ -149,11 +162,17 @@ fn sweep(parent: &Path) {
 ///
 /// One whose server lives is not taken for such: nobody has killed it.
 fn is_doomed(folder: &Path) -> bool {
-    let members = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
-    members.lines().any(|pid| {
+    members(folder).lines().any(|pid| {
         let status = fs::read_to_string(Path::new("/proc").join(pid).join("status"));
         status.is_ok_and(|status| is_killed(&status))
     })
+}
+
+/// Lists the processes of a group and of those below it.
+fn members(folder: &Path) -> String {
+    let groups = apart::whole(folder).into_iter();
+    let lists = groups.map(|group| fs::read_to_string(group.join("cgroup.procs")));
+    lists.filter_map(Result::ok).collect()
 }
 
 /// Tells whether SIGKILL waits for a process, by its `status` file.
@@ -187,10 +206,15 @@ fn is_dead_trial(name: &str) -> bool {
     pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
 }
 
+/// How the commands' own group is made within one.
+type Part = fn(&Path, &Limits) -> io::Result<Apart>;
+
 /// The groups of one sandbox.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     folders: Vec<PathBuf>,
+    /// The commands' own group.
+    apart: Option<Apart>,
     /// What stops everything in it.
     freezer: Option<Freezer>,
     /// The file with a line `oom_kill N`.
@@ -205,9 +229,25 @@ impl Group {
     /// Puts a process in, before it makes others.
     pub(crate) fn add(&self, pid: Pid) -> io::Result<()> {
         let pid = pid.as_raw_nonzero().to_string();
-        self.folders
+        let beside = self.apart.as_ref().and_then(Apart::beside);
+        beside
+            .map_or(&*self.folders, std::slice::from_ref)
             .iter()
             .try_for_each(|folder| fs::write(folder.join("cgroup.procs"), &pid))
+    }
+
+    /// Makes the commands' own group, in which their processes are counted from then on.
+    fn part(&mut self, part: Part, limits: &Limits) -> io::Result<()> {
+        let group = self.pids.as_deref().and_then(Path::parent);
+        let apart = part(group.ok_or(io::ErrorKind::Unsupported)?, limits)?;
+        self.pids = Some(apart.refusals());
+        self.apart = Some(apart);
+        Ok(())
+    }
+
+    /// Opens the door of the commands' own group, if they have one.
+    pub(crate) fn door(&self) -> io::Result<Option<OwnedFd>> {
+        self.apart.as_ref().map(Apart::open).transpose()
     }
 
     /// Returns how often its bounds struck.
@@ -250,8 +290,15 @@ pub(crate) fn trial() -> String {
     format!("trial-{}-{number}", std::process::id())
 }
 
-/// Removes one group, waiting a little for the kernel to let go of the last process.
+/// Removes one group and those below it.
 fn remove(folder: &Path) {
+    for group in apart::whole(folder) {
+        remove_one(&group);
+    }
+}
+
+/// Removes one group, waiting a little for the kernel to let go of the last process.
+fn remove_one(folder: &Path) {
     for _ in 0..500 {
         match fs::remove_dir(folder) {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => pause(),

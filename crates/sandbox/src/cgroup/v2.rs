@@ -73,6 +73,7 @@ impl Parent {
             freezer: Some(Freezer::V2(folder.clone())),
             cpu: Some(folder.join("cpu.stat")),
             folders: vec![folder.clone()],
+            apart: None,
         };
         make(&folder)?;
         self.bound(&folder, limits)

@@ -112,6 +112,8 @@ struct Order {
 struct Descriptors {
     channel: OwnedFd,
     program: OwnedFd,
+    /// Leads commands to their own control group.
+    door: Option<OwnedFd>,
 }
 
 /// Receives the first message.
@@ -128,7 +130,15 @@ fn take_order(socket: &OwnedFd) -> Result<Taken, Failure> {
     let (Some(channel), Some(program)) = (fds.next(), fds.next()) else {
         return Err(Failure::new("receive the descriptors", &gone()));
     };
-    let fds = Descriptors { channel, program };
+    let door = fds.next();
+    if door.is_some() != plan.door {
+        return Err(Failure::new("receive the descriptors", &gone()));
+    }
+    let fds = Descriptors {
+        channel,
+        program,
+        door,
+    };
     Ok(Taken::Plan(Order { plan, fds }))
 }
 
@@ -174,7 +184,7 @@ fn become_program(plan: &Plan, fds: &Descriptors, socket: &OwnedFd) -> Result<()
     rustix::process::umask(Permissions::from_raw_mode(0o022));
     identity::limit(&plan.limits)?;
     let argv = arguments(&plan.argv)?;
-    place(&fds.channel)?;
+    place(fds)?;
     identity::drop_capabilities(plan.mode)?;
     seccomp::install(plan.purpose).map_err(|error| {
         let step = format!("install the system call filter ({error})");
@@ -207,15 +217,20 @@ fn arguments(argv: &[String]) -> Result<Vec<CString>, Failure> {
         .at("read the program's arguments")
 }
 
-/// Leaves the channel and `/dev/null` as 0 to 2; everything else closes when the program is executed.
-fn place(channel: &OwnedFd) -> Result<(), Failure> {
+/// Leaves the channel, the door or `/dev/null`, and `/dev/null` as 0 to 2; everything else closes when the
+/// program is executed.
+fn place(fds: &Descriptors) -> Result<(), Failure> {
     let null = File::options()
         .read(true)
         .write(true)
         .open("/dev/null")
         .at("open /dev/null")?;
-    rustix::stdio::dup2_stdin(channel).at("place the channel")?;
-    rustix::stdio::dup2_stdout(&null).at("place /dev/null")?;
+    rustix::stdio::dup2_stdin(&fds.channel).at("place the channel")?;
+    let door = fds
+        .door
+        .as_ref()
+        .map_or_else(|| null.as_fd(), OwnedFd::as_fd);
+    rustix::stdio::dup2_stdout(door).at("place the door of the commands' control group")?;
     rustix::stdio::dup2_stderr(&null).at("place /dev/null")?;
     raw::close_on_exec_from(3).at("close descriptors")
 }

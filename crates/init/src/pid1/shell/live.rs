@@ -98,16 +98,22 @@ pub(super) struct Live {
     serial: u64,
     running: Option<Running>,
     gone: Option<WaitStatus>,
-    pids: u32,
+    /// How many processes there may be, where what a program says of them has to be believed.
+    pids: Option<u32>,
 }
 
 impl Live {
-    /// Starts a shell in a session of its own.
+    /// Starts a shell in a session of its own, and in the commands' control group if that has a door.
     ///
     /// # Errors
     ///
     /// [`io::ErrorKind::NotFound`] if there is no bash, and what the system says.
-    pub(super) fn start(terms: &Terms, pids: u32, output_bytes: usize) -> io::Result<Self> {
+    pub(super) fn start(
+        terms: &Terms,
+        door: Option<&OwnedFd>,
+        pids: u32,
+        output_bytes: usize,
+    ) -> io::Result<Self> {
         // Looked for here, because nobody hears more of a program that cannot be executed than that
         // it has ended.
         std::fs::metadata(BASH)?;
@@ -120,15 +126,20 @@ impl Live {
         }
         // Inherited by this one child: nothing else is started before it is closed below.
         rustix::io::fcntl_setfd(&status_in, FdFlags::empty())?;
+        let terms = terms.through(door.is_some());
+        let errors = match door {
+            Some(door) => door.try_clone()?,
+            None => output_in.try_clone()?,
+        };
         let child = Command::new("/proc/self/exe")
             .arg(launch::COMMAND)
-            .arg(serde_json::to_string(terms)?)
+            .arg(serde_json::to_string(&terms)?)
             .args([BASH, "--noprofile", "--norc"])
             .env_clear()
             .envs(ENVIRONMENT)
             .stdin(commands_in)
-            .stdout(output_in.try_clone()?)
-            .stderr(output_in)
+            .stdout(output_in)
+            .stderr(errors)
             .spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         Ok(Self {
@@ -142,7 +153,7 @@ impl Live {
             serial: 0,
             running: None,
             gone: None,
-            pids,
+            pids: door.is_none().then_some(pids),
         })
     }
 
@@ -191,12 +202,25 @@ impl Live {
         }
     }
 
-    /// Notes that the memory limit ended a process.
-    pub(super) fn struck(&mut self, limit: u64) {
-        if let Some(running) = &mut self.running {
-            running.killed += 1;
-            running.struck = Some(words::memory(limit, running.killed));
+    /// Notes that the memory limit ended a process; false if no command runs.
+    pub(super) fn struck(&mut self, limit: u64) -> bool {
+        let Some(running) = &mut self.running else {
+            return false;
+        };
+        running.killed += 1;
+        running.struck = Some(words::memory(limit, running.killed));
+        true
+    }
+
+    /// Notes that there were as many processes as there may be; false if no command runs.
+    pub(super) fn filled(&mut self) -> bool {
+        let Some(running) = &mut self.running else {
+            return false;
+        };
+        if let Some(pids) = self.pids {
+            running.struck.get_or_insert_with(|| words::processes(pids));
         }
+        true
     }
 
     /// Notes that a process has ended, if it is the shell.
@@ -294,8 +318,7 @@ impl Live {
         let running = self.running.take()?;
         let output = self.tail.take();
         // A command that goes on may have printed such words of something else.
-        let sure = || status != 0 || output.contains(RETRY) || is_crowded(self.pids);
-        let crowded = self.crowded(&output).filter(|_| sure());
+        let crowded = self.crowded(&output, status != 0);
         let struck = running.struck.or(crowded);
         let answer = if running.patience.is_some() {
             with(output, "[interrupted]", Ended::Interrupted)
@@ -320,7 +343,7 @@ impl Live {
         self.drain();
         let mut running = self.running.take()?;
         let output = self.tail.take();
-        if let Some(crowded) = self.crowded(&output) {
+        if let Some(crowded) = self.crowded(&output, true) {
             running.struck.get_or_insert(crowded);
         }
         let ended = match (&running.patience, self.gone, &running.struck) {
@@ -345,12 +368,16 @@ impl Live {
         })
     }
 
-    /// Says that there were too many processes, if a program said so in the system's own words.
-    fn crowded(&self, output: &str) -> Option<String> {
+    /// Says that there were too many processes, if a program said so in the system's own words and
+    /// nothing outside counts.
+    fn crowded(&self, output: &str, failed: bool) -> Option<String> {
+        let pids = self.pids?;
         let refused = output.contains("Resource temporarily unavailable");
         let thread = output.contains("can't start new thread");
-        let crowded = thread || refused && (output.contains("fork") || is_crowded(self.pids));
-        crowded.then(|| words::processes(self.pids))
+        let crowded = thread || refused && (output.contains("fork") || is_crowded(pids));
+        // A command that goes on may have printed such words of something else.
+        let sure = failed || output.contains(RETRY) || is_crowded(pids);
+        (crowded && sure).then(|| words::processes(pids))
     }
 }
 
