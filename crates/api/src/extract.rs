@@ -11,7 +11,10 @@ use futures::StreamExt as _;
 use http::{HeaderMap, header, request::Parts};
 use outlast_protocol::{
     ErrorCode, Problem,
-    id::{AgentId, ApiKeyId, EnvironmentId, FileId, RequestId, ResourceId, SessionId, ThreadId},
+    id::{
+        AgentId, ApiKeyId, CredentialId, EnvironmentId, FileId, RequestId, ResourceId, SessionId,
+        ThreadId, VaultId,
+    },
     limits,
     query::Query,
     read::{self, At},
@@ -122,6 +125,16 @@ impl Noun for ResourceId {
 impl Noun for SessionId {
     const PARAM: &'static str = "session_id";
     const NAME: &'static str = "session";
+}
+
+impl Noun for VaultId {
+    const PARAM: &'static str = "vault_id";
+    const NAME: &'static str = "vault";
+}
+
+impl Noun for CredentialId {
+    const PARAM: &'static str = "credential_id";
+    const NAME: &'static str = "credential";
 }
 
 impl Noun for ThreadId {

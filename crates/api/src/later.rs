@@ -23,7 +23,6 @@ const PARTS: &[(&str, &str)] = &[
     ("/v1/skills", "skills"),
     ("/v1/tunnels", "tunnels"),
     ("/v1/user_profiles", "user profiles"),
-    ("/v1/vaults", "vaults"),
     ("/v1/webhooks", "webhooks"),
 ];
 

@@ -32,6 +32,7 @@ mod sessions;
 mod stream;
 mod threads;
 mod upload;
+mod vaults;
 
 pub use app::{Api, PING};
 pub use connection::Connection;

@@ -5,11 +5,13 @@ use std::fmt::Display;
 use outlast_protocol::{
     ErrorCode, Micros, Problem,
     agent::Agent,
+    credential::Credential,
     environment::Environment,
-    id::{AgentId, EnvironmentId},
+    id::{AgentId, CredentialId, EnvironmentId, VaultId},
     limits,
     page::List,
     query::{Order, Query, TimeRange},
+    vault::Vault,
 };
 use outlast_store::{Away, ReadError, Resource, ResourceKind, ResourceQuery, WriteError};
 use serde::{Serialize, de::DeserializeOwned};
@@ -24,7 +26,7 @@ use crate::{
 };
 
 /// Tries of a change that others overtake; of those who race one wins every round.
-const TRIES: usize = 100;
+pub(crate) const TRIES: usize = 100;
 
 /// An object that is stored whole.
 pub(crate) trait Plain: Serialize + DeserializeOwned + Sync {
@@ -36,6 +38,10 @@ pub(crate) trait Plain: Serialize + DeserializeOwned + Sync {
     const LIST: List;
     /// What stands in its row beside the object.
     fn key(&self) -> (Self::Id, Micros, Option<Micros>);
+    /// What it belongs to, and what of that only one active object may have.
+    fn place(&self) -> (Option<String>, Option<String>) {
+        (None, None)
+    }
 }
 
 impl Plain for Agent {
@@ -55,6 +61,30 @@ impl Plain for Environment {
 
     fn key(&self) -> (EnvironmentId, Micros, Option<Micros>) {
         (self.id, self.created_at, self.archived_at)
+    }
+}
+
+impl Plain for Vault {
+    type Id = VaultId;
+    const KIND: ResourceKind = ResourceKind::Vault;
+    const LIST: List = List::Vaults;
+
+    fn key(&self) -> (VaultId, Micros, Option<Micros>) {
+        (self.id, self.created_at, self.archived_at)
+    }
+}
+
+impl Plain for Credential {
+    type Id = CredentialId;
+    const KIND: ResourceKind = ResourceKind::Credential;
+    const LIST: List = List::Credentials;
+
+    fn key(&self) -> (CredentialId, Micros, Option<Micros>) {
+        (self.id, self.created_at, self.archived_at)
+    }
+
+    fn place(&self) -> (Option<String>, Option<String>) {
+        (Some(self.vault_id.to_string()), Some(self.auth.key()))
     }
 }
 
@@ -111,21 +141,31 @@ impl App {
                 Err(fault) => return Err(write::<T>(&fault)),
             }
         }
-        let words = format!(
-            "{} `{id}` is being changed by others; try again",
-            T::Id::NAME
-        );
-        Err(Problem::new(ErrorCode::Overloaded, words))
+        Err(contended::<T>(id))
     }
 
     /// Lists objects, newest first.
-    pub(crate) async fn list<T: Plain>(&self, mut query: Query, created: TimeRange) -> Answer {
+    pub(crate) async fn list<T: Plain>(&self, query: Query, created: TimeRange) -> Answer {
+        let (items, next) = self.page::<T>(query, created, None).await?;
+        let data: Vec<&str> = items.iter().map(|item| item.body.get()).collect();
+        Ok(answer::json(answer::page(&data, &[("next_page", next)])))
+    }
+
+    /// Reads a page of objects, newest first, of all or of one parent; returns the cursor of the next.
+    pub(crate) async fn page<T: Plain>(
+        &self,
+        mut query: Query,
+        created: TimeRange,
+        parent: Option<String>,
+    ) -> Result<(Vec<Resource>, Option<String>), Problem> {
         let bounds = (limits::PAGE, limits::PAGE_MAX);
-        let page = Page::read(&mut query, (T::LIST, ""), bounds, Order::Desc, &created)?;
+        let list = (T::LIST, parent.as_deref().unwrap_or_default());
+        let page = Page::read(&mut query, list, bounds, Order::Desc, &created)?;
         let archived = query.flag("include_archived")?;
         query.finish()?;
         let query = ResourceQuery {
             kind: T::KIND,
+            parent,
             created_gte: created.gte,
             created_lte: created.lte,
             archived,
@@ -142,8 +182,7 @@ impl App {
             .map(edge)
             .zip(found.items.last().map(edge));
         let (next, _) = page.cursors(edges, found.more);
-        let data: Vec<&str> = found.items.iter().map(|item| item.body.get()).collect();
-        Ok(answer::json(answer::page(&data, &[("next_page", next)])))
+        Ok((found.items, next))
     }
 }
 
@@ -152,11 +191,13 @@ pub(crate) fn decode<T: DeserializeOwned>(stored: &Resource) -> Result<T, Proble
     serde_json::from_str(stored.body.get()).map_err(|fault| failure::internal(&fault))
 }
 
-fn resource<T: Plain>(object: &T, revision: u64) -> Result<Resource, Problem> {
+/// Makes what is stored of an object.
+pub(crate) fn resource<T: Plain>(object: &T, revision: u64) -> Result<Resource, Problem> {
     let (id, created_at, archived_at) = object.key();
     let body =
         serde_json::value::to_raw_value(object).map_err(|fault| failure::internal(&fault))?;
     let (kind, id) = (T::KIND, id.to_string());
+    let (parent, unique_key) = object.place();
     Ok(Resource {
         kind,
         id,
@@ -164,7 +205,18 @@ fn resource<T: Plain>(object: &T, revision: u64) -> Result<Resource, Problem> {
         created_at,
         archived_at,
         body: body.into(),
+        parent,
+        unique_key,
     })
+}
+
+/// Returns what a client is told of an object that others change all the time.
+pub(crate) fn contended<T: Plain>(id: T::Id) -> Problem {
+    let words = format!(
+        "{} `{id}` is being changed by others; try again",
+        T::Id::NAME
+    );
+    Problem::new(ErrorCode::Overloaded, words)
 }
 
 /// Returns what a client is told of a failed read of one object.
@@ -190,7 +242,10 @@ pub(crate) fn failed(fault: &ReadError) -> Problem {
 pub(crate) fn write<T: Plain>(fault: &WriteError) -> Problem {
     match fault {
         WriteError::NotFound(id) => unknown::<T::Id>(id),
-        WriteError::Moved { .. } => Problem::new(ErrorCode::Conflict, fault.to_string()),
+        WriteError::Moved { .. } | WriteError::Taken(_) => {
+            Problem::new(ErrorCode::Conflict, fault.to_string())
+        }
+        WriteError::Archived(_) | WriteError::Full(_) => Problem::invalid(fault.to_string()),
         WriteError::Referenced(id) => Problem::invalid(format!(
             "{} `{id}` is used by a session; delete its sessions first, or archive it",
             T::Id::NAME

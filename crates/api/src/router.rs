@@ -13,7 +13,7 @@ use crate::{
     app::{App, Shared},
     auth, environments, events,
     failure::{Failure, overloaded},
-    files, health, keys, later, observe, own, resources, sessions, stream, threads,
+    files, health, keys, later, observe, own, resources, sessions, stream, threads, vaults,
 };
 
 /// Builds the API.
@@ -31,6 +31,7 @@ pub fn router(api: Api) -> Router {
         .merge(files())
         .merge(sessions())
         .merge(resources())
+        .merge(vaults())
         .merge(own::routes())
         .merge(keys::routes())
         .merge(later::routes())
@@ -123,6 +124,16 @@ fn resources() -> Router<Shared> {
             post(resources::add).get(resources::list),
         )
         .route("/v1/sessions/{session_id}/resources/{resource_id}", one)
+}
+
+fn vaults() -> Router<Shared> {
+    let one = get(vaults::retrieve)
+        .post(vaults::update)
+        .delete(vaults::delete);
+    Router::new()
+        .route("/v1/vaults", post(vaults::create).get(vaults::list))
+        .route("/v1/vaults/{vault_id}", one)
+        .route("/v1/vaults/{vault_id}/archive", post(vaults::archive))
 }
 
 fn sessions() -> Router<Shared> {

@@ -4,11 +4,12 @@ use axum::extract::State;
 use outlast_protocol::{
     ErrorCode, Problem,
     environment::Environment,
-    id::{AgentId, SessionId},
+    id::{AgentId, SessionId, VaultId},
     limits,
     page::List,
     query::{Order, Query, TimeRange},
     session::{AgentRef, AgentSnapshot, CreateSession, Session, Status, UpdateSession},
+    vault::Vault,
 };
 use outlast_session::body::Config;
 use outlast_store::SessionQuery;
@@ -135,7 +136,23 @@ impl App {
             title,
             metadata,
             resources,
+            vault_ids: self.vaults(&new.vault_ids).await?,
         })
+    }
+
+    /// Refuses vaults that are not there, or archived.
+    async fn vaults(&self, ids: &[VaultId]) -> Result<Vec<VaultId>, Problem> {
+        for (place, id) in ids.iter().enumerate() {
+            let found = self.newest::<Vault>(*id).await;
+            let (_, vault) =
+                found.map_err(|problem| named(problem, &format!("vault_ids.{place}")))?;
+            if vault.archived_at.is_some() {
+                return Err(Problem::invalid(format!(
+                    "vault_ids.{place}: vault `{id}` is archived and takes no new sessions"
+                )));
+            }
+        }
+        Ok(ids.to_vec())
     }
 
     async fn copy(&self, wanted: &AgentRef) -> Result<AgentSnapshot, Problem> {

@@ -152,8 +152,12 @@ pub(crate) fn answered() -> Problem {
 pub(crate) fn write(error: &WriteError) -> Problem {
     match error {
         WriteError::NotFound(what) => Problem::not_found(format_args!("`{what}`")),
-        WriteError::Moved { .. } => Problem::new(ErrorCode::Conflict, error.to_string()),
-        WriteError::Referenced(_) => Problem::invalid(error.to_string()),
+        WriteError::Moved { .. } | WriteError::Taken(_) => {
+            Problem::new(ErrorCode::Conflict, error.to_string())
+        }
+        WriteError::Referenced(_) | WriteError::Archived(_) | WriteError::Full(_) => {
+            Problem::invalid(error.to_string())
+        }
         WriteError::Overloaded => overloaded(),
         WriteError::Unavailable(away) => unavailable(LOG, away),
         WriteError::Answered => answered(),

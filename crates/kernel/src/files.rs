@@ -335,6 +335,9 @@ impl Kernel {
                 "file `{id}` is mounted in a session and goes with it; delete the resource there"
             )),
             WriteError::Moved { .. }
+            | WriteError::Archived(_)
+            | WriteError::Taken(_)
+            | WriteError::Full(_)
             | WriteError::Overloaded
             | WriteError::Unavailable(_)
             | WriteError::Answered => error::write(&fault),

@@ -213,6 +213,16 @@ impl Kernel {
         &*self.0.store
     }
 
+    /// Returns the store's objects that belong to another, with their secrets.
+    pub fn wards(&self) -> &dyn outlast_store::Wards {
+        &*self.0.store
+    }
+
+    /// Returns the store's sealed secrets.
+    pub fn secrets(&self) -> &dyn outlast_store::Secrets {
+        &*self.0.store
+    }
+
     /// Returns the present moment.
     pub fn now(&self) -> Micros {
         self.0.clock.now()

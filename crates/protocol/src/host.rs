@@ -1,5 +1,8 @@
 //! The grammar of host names.
 
+use crate::read::At;
+use crate::{Problem, limits};
+
 /// Checks one label: letters, digits and inner hyphens.
 pub(crate) fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len())
@@ -13,6 +16,32 @@ pub(crate) fn is_label(label: &str) -> bool {
 /// Checks a whole name: one label or several; an IPv4 address passes too.
 pub(crate) fn is_name(name: &str) -> bool {
     name.split('.').all(is_label)
+}
+
+/// Reads an entry of a list of hosts: a name, an IPv4 address, or `*.` and a name for its subdomains.
+pub(crate) fn entry(at: &At<'_>) -> Result<String, Problem> {
+    let text = at.text(1..=limits::HOST)?;
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    let why = if text.contains("://") {
+        "must be a host name without a scheme"
+    } else if name.contains('/') {
+        "must be a host name without a path"
+    } else if name
+        .trim_matches(['[', ']'])
+        .parse::<std::net::Ipv6Addr>()
+        .is_ok()
+    {
+        "must be a host name or an IPv4 address; IPv6 addresses are not taken"
+    } else if name.contains(':') {
+        "must be a host name without a port"
+    } else if name.contains('*') {
+        "must have `*` only as the whole first label, as in `*.example.com`"
+    } else if !is_name(name) {
+        "must be a host name such as `example.com`, or `*.example.com` for its subdomains"
+    } else {
+        return Ok(text.to_owned());
+    };
+    Err(at.refuse(why))
 }
 
 #[cfg(test)]

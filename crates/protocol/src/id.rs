@@ -94,6 +94,10 @@ id_type!(
     ApiKeyId, "apikey_"
 );
 id_type!(
+    /// A credential of a vault.
+    CredentialId, "vcrd_"
+);
+id_type!(
     /// An environment.
     EnvironmentId, "env_"
 );
@@ -128,6 +132,10 @@ id_type!(
 id_type!(
     /// A thread of a session.
     ThreadId, "sthr_"
+);
+id_type!(
+    /// A vault.
+    VaultId, "vlt_"
 );
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod agent;
 mod base62;
 pub mod call;
 pub mod content;
+pub mod credential;
 pub mod deadlines;
 pub mod diagnosis;
 pub mod environment;
@@ -27,13 +28,16 @@ pub mod query;
 pub mod read;
 pub mod redaction;
 pub mod seam;
+mod secret;
 pub mod session;
 #[cfg(test)]
 mod testing;
 pub mod time;
+pub mod vault;
 mod words;
 
 pub use call::{CallResult, Outcome};
 pub use error::{ErrorCode, Problem};
 pub use metadata::Metadata;
+pub use secret::Secret;
 pub use time::Micros;

@@ -55,6 +55,26 @@ pub const PACKAGE: usize = 256;
 /// Characters of a host name (RFC 1035).
 pub const HOST: usize = 253;
 
+/// Characters of what people call a vault or a credential (sections 15.1 and 15.2).
+pub const DISPLAY_NAME: usize = 255;
+/// Active credentials of one vault (section 15.2).
+pub const CREDENTIALS: usize = 20;
+/// Vaults that a session names (section 7.1).
+pub const VAULT_IDS: usize = 50;
+/// Entries of a credential's `allowed_hosts` (section 15.2).
+pub const CREDENTIAL_HOSTS: usize = 16;
+/// Characters of one secret (ours: a private key of 16,384 bits has 13,000, as a header most servers
+/// take less).
+pub const SECRET: usize = 32_768;
+/// Characters of the variable that stands for a secret (ours; that of a vault's name).
+pub const SECRET_NAME: usize = 255;
+/// Characters of the address of an MCP server or token endpoint (section 4.4).
+pub const SERVER_URL: usize = 2_048;
+/// Characters of an OAuth client id (ours; that of an address, which some ids are).
+pub const CLIENT_ID: usize = 2_048;
+/// Characters of an OAuth scope (ours).
+pub const SCOPE: usize = 4_096;
+
 /// Characters of a session's title (ours).
 pub const TITLE: usize = 1_024;
 /// Events at a session's creation (section 7.1).

@@ -20,6 +20,8 @@ words! {
         Agents = "agents",
         /// Versions of one agent.
         AgentVersions = "agent versions",
+        /// Credentials of one vault.
+        Credentials = "credentials",
         /// Environments.
         Environments = "environments",
         /// Files.
@@ -34,6 +36,8 @@ words! {
         Events = "events",
         /// Threads of one session.
         Threads = "threads",
+        /// Vaults.
+        Vaults = "vaults",
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outlast_protocol::{
     CallResult, Metadata, Micros, Outcome,
-    id::{EnvironmentId, EventId, FileId, IncarnationId, ProcessId, ResourceId, ThreadId},
+    id::{EnvironmentId, EventId, FileId, IncarnationId, ProcessId, ResourceId, ThreadId, VaultId},
     session::{AgentSnapshot, MountPath},
 };
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,9 @@ pub struct Config {
     /// The files that are mounted in hands, in the order they came.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<Mounted>,
+    /// The vaults whose credentials it may use; of two that fit the one before counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vault_ids: Vec<VaultId>,
 }
 
 /// A file that is mounted in a session's hands: a copy of its own that shares the bytes.

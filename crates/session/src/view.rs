@@ -21,6 +21,7 @@ pub fn session(state: &State, now: Micros, hour_price: u64) -> Option<session::S
         title,
         metadata,
         resources,
+        vault_ids,
     } = config;
     Some(session::Session {
         id: state.id,
@@ -38,7 +39,7 @@ pub fn session(state: &State, now: Micros, hour_price: u64) -> Option<session::S
         title,
         updated_at: state.at,
         usage: session_usage(state, now, hour_price),
-        vault_ids: Vec::new(),
+        vault_ids,
     })
 }
 

@@ -22,7 +22,9 @@ mod processes;
 mod reads;
 mod receipts;
 mod resources;
+mod secrets;
 mod waking;
+mod wards;
 mod watching;
 
 use std::sync::Arc;
@@ -49,6 +51,8 @@ where
     listing::run(&world).await;
     resources::run(&world).await;
     keys::run(&world).await;
+    secrets::run(&world).await;
+    wards::run(&world).await;
     endings::run(&world).await;
     erasing::run(&world).await;
     files::run(&world).await;

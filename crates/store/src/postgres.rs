@@ -33,6 +33,7 @@ mod receipts;
 mod resources;
 mod rows;
 mod scratch;
+mod secrets;
 mod snapshots;
 mod sql;
 mod store;

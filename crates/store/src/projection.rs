@@ -18,6 +18,8 @@ pub(crate) fn kind(kind: ResourceKind) -> &'static str {
     match kind {
         ResourceKind::Agent => "agent",
         ResourceKind::Environment => "environment",
+        ResourceKind::Vault => "vault",
+        ResourceKind::Credential => "credential",
     }
 }
 

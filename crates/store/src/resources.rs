@@ -48,7 +48,7 @@ pub trait Resources: Debug + Send + Sync {
         limit: usize,
     ) -> Result<ResourcePage, ReadError>;
 
-    /// Removes an object that no session references.
+    /// Removes an object that no session references; what belongs to it goes too, with all secrets.
     async fn remove(&self, kind: ResourceKind, id: &str) -> Result<(), WriteError>;
 
     /// Returns what was answered to a request, unless it is older than `since`.
@@ -111,10 +111,16 @@ pub enum Pulse {
     Dead,
 }
 
-/// Logs, resources, files and keys in one place.
-pub trait Store: crate::Log + Resources + crate::Files + crate::Keys {}
+/// Logs, resources, files, keys and secrets in one place.
+pub trait Store:
+    crate::Log + Resources + crate::Files + crate::Keys + crate::Secrets + crate::Wards
+{
+}
 
-impl<T: crate::Log + Resources + crate::Files + crate::Keys> Store for T {}
+impl<T> Store for T where
+    T: crate::Log + Resources + crate::Files + crate::Keys + crate::Secrets + crate::Wards
+{
+}
 
 /// What an object is.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -123,6 +129,20 @@ pub enum ResourceKind {
     Agent,
     /// An environment.
     Environment,
+    /// A vault.
+    Vault,
+    /// A credential of a vault.
+    Credential,
+}
+
+impl ResourceKind {
+    /// Returns the kind of what objects of this kind belong to.
+    pub fn parent(self) -> Option<Self> {
+        match self {
+            Self::Agent | Self::Environment | Self::Vault => None,
+            Self::Credential => Some(Self::Vault),
+        }
+    }
 }
 
 /// An object as it is stored.
@@ -140,6 +160,10 @@ pub struct Resource {
     pub archived_at: Option<Micros>,
     /// The whole object.
     pub body: Json,
+    /// The id of what it belongs to; never changes.
+    pub parent: Option<String>,
+    /// What of its parent's objects only one may have that is not archived; never changes.
+    pub unique_key: Option<String>,
 }
 
 /// Which objects to list.
@@ -147,6 +171,8 @@ pub struct Resource {
 pub struct ResourceQuery {
     /// Of this kind.
     pub kind: ResourceKind,
+    /// Of this parent only.
+    pub parent: Option<String>,
     /// Created not before.
     pub created_gte: Option<Micros>,
     /// Created not after.
@@ -252,6 +278,15 @@ pub enum WriteError {
         /// Its revision.
         revision: u64,
     },
+    /// Nothing can be added to it any more.
+    #[error("`{0}` is archived")]
+    Archived(String),
+    /// Another active object of the same parent, this one, has its unique key.
+    #[error("`{0}` has it already")]
+    Taken(String),
+    /// The parent has as many active ones as may be.
+    #[error("there are {0} already")]
+    Full(usize),
     /// Sessions still name it.
     #[error("`{0}` is still referenced by a session")]
     Referenced(String),
@@ -272,6 +307,9 @@ impl From<WriteError> for Away {
             WriteError::Unavailable(away) => away,
             WriteError::NotFound(_)
             | WriteError::Moved { .. }
+            | WriteError::Archived(_)
+            | WriteError::Taken(_)
+            | WriteError::Full(_)
             | WriteError::Referenced(_)
             | WriteError::Answered
             | WriteError::Overloaded => Self::other(error),
@@ -285,6 +323,9 @@ impl From<WriteError> for ReadError {
             WriteError::NotFound(id) => Self::NotFound(id),
             WriteError::Overloaded => Self::Overloaded,
             WriteError::Moved { .. }
+            | WriteError::Archived(_)
+            | WriteError::Taken(_)
+            | WriteError::Full(_)
             | WriteError::Referenced(_)
             | WriteError::Unavailable(_)
             | WriteError::Answered => Self::Unavailable(error.into()),

@@ -26,6 +26,7 @@ mod rebuild;
 mod receipts;
 mod resources;
 mod rows;
+mod secrets;
 mod snapshots;
 mod stage;
 mod store;

@@ -20,7 +20,8 @@ use outlast_session::{Record, State};
 use outlast_store::{
     Append, AppendError, Away, Blob, FilePage, FileQuery, Files, Listing, Log, Pending, Process,
     Pulse, ReadError, Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
-    Resources, SessionQuery, Slice, Snapshot, StoredFile, WriteError,
+    Resources, SealedSecret, Sealing, Secrets, SessionQuery, Slice, Snapshot, StoredFile, Wards,
+    WriteError,
 };
 use tokio::sync::watch;
 
@@ -388,5 +389,65 @@ impl<S: Files> Files for Faulty<S> {
     async fn forget_blob(&self, blob: Blob) -> Result<(), WriteError> {
         self.here()?;
         self.inner.forget_blob(blob).await
+    }
+}
+
+#[async_trait]
+impl<S: Secrets> Secrets for Faulty<S> {
+    async fn secret(&self, owner: &str) -> Result<Option<SealedSecret>, ReadError> {
+        self.inner.secret(owner).await
+    }
+
+    async fn replace_secret(&self, new: SealedSecret) -> Result<bool, WriteError> {
+        self.inner.replace_secret(new).await
+    }
+
+    async fn secrets(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<SealedSecret>, ReadError> {
+        self.inner.secrets(after, limit).await
+    }
+
+    async fn claim_refresh(
+        &self,
+        owner: &str,
+        revision: u64,
+        now: Micros,
+        until: Micros,
+    ) -> Result<bool, WriteError> {
+        self.inner.claim_refresh(owner, revision, now, until).await
+    }
+}
+
+#[async_trait]
+impl<S: Wards> Wards for Faulty<S> {
+    async fn insert_ward(
+        &self,
+        new: Resource,
+        secret: SealedSecret,
+        most: usize,
+        receipt: Option<Receipt>,
+    ) -> Result<(), WriteError> {
+        self.inner.insert_ward(new, secret, most, receipt).await
+    }
+
+    async fn replace_ward(
+        &self,
+        new: Resource,
+        secret: Sealing,
+        receipt: Option<Receipt>,
+    ) -> Result<(), WriteError> {
+        self.inner.replace_ward(new, secret, receipt).await
+    }
+
+    async fn replace_family(
+        &self,
+        parent: Resource,
+        wards: Vec<Resource>,
+        receipt: Option<Receipt>,
+    ) -> Result<(), WriteError> {
+        self.inner.replace_family(parent, wards, receipt).await
     }
 }

@@ -8,6 +8,7 @@ mod intake;
 mod keys;
 mod log;
 mod resources;
+mod secrets;
 
 use std::{
     collections::BTreeMap,
@@ -62,6 +63,7 @@ struct Inner {
     processes: BTreeMap<ProcessId, Process>,
     files: BTreeMap<FileId, StoredFile>,
     loose: BTreeMap<Blob, Option<ProcessId>>,
+    secrets: BTreeMap<String, secrets::Held>,
 }
 
 #[derive(Debug)]
@@ -135,6 +137,8 @@ fn word(kind: ResourceKind) -> &'static str {
     match kind {
         ResourceKind::Agent => "agent",
         ResourceKind::Environment => "environment",
+        ResourceKind::Vault => "vault",
+        ResourceKind::Credential => "credential",
     }
 }
 

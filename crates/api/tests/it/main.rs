@@ -35,3 +35,4 @@ mod sockets;
 mod streams;
 mod threads;
 mod transport;
+mod vaults;

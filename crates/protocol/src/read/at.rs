@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Map, Value};
 
 use super::{Object, join};
-use crate::{ErrorCode, Problem};
+use crate::{ErrorCode, Micros, Problem};
 
 /// A value that is there, and where it stands.
 #[derive(Clone, Debug)]
@@ -116,6 +116,17 @@ impl<'a> At<'a> {
         self.value
             .as_bool()
             .ok_or_else(|| self.wrong_type("true or false"))
+    }
+
+    /// Reads a moment.
+    pub fn moment(&self) -> Result<Micros, Problem> {
+        let text = self.any_text()?;
+        Micros::parse(text).ok_or_else(|| {
+            self.refuse(format_args!(
+                "must be an RFC 3339 time such as `2026-01-31T12:00:00Z`, not `{}`",
+                excerpt(text)
+            ))
+        })
     }
 
     /// Reads one of the words of `table`.

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{AddFile, Overrides, parse_resources};
 use crate::event::{self, ClientEvent};
-use crate::id::{AgentId, EnvironmentId};
-use crate::read::{At, Object};
+use crate::id::{AgentId, EnvironmentId, VaultId};
+use crate::read::{At, Object, Slot};
 use crate::words::words;
 use crate::{ErrorCode, Metadata, Problem, limits, metadata};
 
@@ -24,6 +24,8 @@ pub struct CreateSession {
     pub initial_events: Vec<ClientEvent>,
     /// What is mounted.
     pub resources: Vec<AddFile>,
+    /// The vaults whose credentials it may use, in the order in which they are looked through.
+    pub vault_ids: Vec<VaultId>,
 }
 
 /// Which agent, which version, and what differs.
@@ -59,10 +61,9 @@ impl CreateSession {
             metadata: metadata::create(object.field("metadata"))?,
             initial_events: event::parse_initial(object.field("initial_events"))?,
             resources: parse_resources(object.field("resources"))?,
+            vault_ids: vaults(object.field("vault_ids"))?,
         };
-        for later in ["vault_ids", "budget"] {
-            object.field(later).not_supported()?;
-        }
+        object.field("budget").not_supported()?;
         object.finish()?;
         Ok(create)
     }
@@ -96,6 +97,16 @@ impl AgentRef {
         object.finish()?;
         Ok(agent)
     }
+}
+
+/// Reads the ids of vaults; absent, null and empty are none.
+fn vaults(slot: Slot<'_>) -> Result<Vec<VaultId>, Problem> {
+    let Some(list) = slot.optional() else {
+        return Ok(Vec::new());
+    };
+    let items = list.items(0..=limits::VAULT_IDS)?;
+    let ids = items.iter().map(|at| at.id(ErrorCode::NotFound, "vault"));
+    ids.collect()
 }
 
 fn version(object: &mut Object<'_>) -> Result<Option<u32>, Problem> {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{AgentSnapshot, FileResource, Usage};
-use crate::id::{EnvironmentId, SessionId};
+use crate::id::{EnvironmentId, SessionId, VaultId};
 use crate::words::words;
 use crate::{Metadata, Micros};
 
@@ -42,8 +42,8 @@ pub struct Session {
     pub updated_at: Micros,
     /// What it used.
     pub usage: Usage,
-    /// Always empty: this server has no vaults yet.
-    pub vault_ids: Vec<String>,
+    /// The vaults whose credentials it may use, as they were named when it was created.
+    pub vault_ids: Vec<VaultId>,
 }
 
 words! {

@@ -9,6 +9,7 @@ use crate::read::Patch;
 use crate::testing::{TwoModels, any_json};
 use crate::{ErrorCode, Micros, Problem};
 
+const VAULT: &str = "vlt_010000000000000000000005";
 const AGENT: &str = "agent_010000000000000000000001";
 const ENVIRONMENT: &str = "env_010000000000000000000002";
 const SESSION: &str = "sesn_010000000000000000000003";
@@ -147,25 +148,43 @@ fn bad_requests_are_refused() {
 }
 
 #[test]
+fn vaults_are_named_in_their_order() {
+    let body =
+        |value: Value| json!({"agent": AGENT, "environment_id": ENVIRONMENT, "vault_ids": value});
+    let named = |value| CreateSession::parse(&body(value)).map(|create| create.vault_ids);
+    for none in [json!(null), json!([])] {
+        assert_eq!(named(none), Ok(Vec::new()));
+    }
+    let other = "vlt_010000000000000000000009";
+    let ids = named(json!([other, VAULT])).unwrap();
+    assert_eq!(json!(ids), json!([other, VAULT]));
+    assert_eq!(named(json!(vec![VAULT; 50])).unwrap().len(), 50);
+    let many = named(json!(vec![VAULT; 51])).unwrap_err();
+    assert_eq!(many.message, "vault_ids: must have 0 to 50 entries, not 51");
+    let unknown = named(json!([VAULT, "vault_1"])).unwrap_err();
+    assert_eq!(
+        unknown,
+        Problem::new(
+            ErrorCode::NotFound,
+            "vault_ids.1: vault `vault_1` not found"
+        )
+    );
+}
+
+#[test]
 fn what_comes_later_passes_only_empty() {
+    let body =
+        |value: Value| json!({"agent": AGENT, "environment_id": ENVIRONMENT, "budget": value});
+    assert!(CreateSession::parse(&body(json!(null))).is_ok());
+    let problem = CreateSession::parse(&body(json!({"type": "limit"}))).unwrap_err();
+    assert_eq!(problem.code, ErrorCode::NotSupported);
+    assert!(problem.message.starts_with("budget: not_supported"));
     for (field, full) in [
-        ("vault_ids", json!(["vlt_1"])),
+        ("vault_ids", json!([VAULT])),
         ("budget", json!({"type": "limit"})),
     ] {
-        let body =
-            |value: Value| json!({"agent": AGENT, "environment_id": ENVIRONMENT, field: value});
-        assert!(CreateSession::parse(&body(json!(null))).is_ok());
-        let problem = CreateSession::parse(&body(full.clone())).unwrap_err();
-        assert_eq!(problem.code, ErrorCode::NotSupported);
-        assert!(
-            problem
-                .message
-                .starts_with(&format!("{field}: not_supported"))
-        );
-        if field != "resources" {
-            assert!(UpdateSession::parse(&json!({field: null})).is_ok());
-            assert!(UpdateSession::parse(&json!({field: full})).is_err());
-        }
+        assert!(UpdateSession::parse(&json!({field: null})).is_ok());
+        assert!(UpdateSession::parse(&json!({field: full})).is_err());
     }
     for field in ["mcp_servers", "skills", "multiagent"] {
         assert!(snapshot(json!({field: []})).is_ok());

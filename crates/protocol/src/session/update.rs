@@ -28,6 +28,7 @@ impl UpdateSession {
             metadata: metadata::patch(object.field("metadata"), EmptyValue::Kept)?,
             tools: tools(object.field("agent"))?,
         };
+        // The API takes vaults of a session at its creation only, and keeps the field for later.
         for later in ["vault_ids", "budget"] {
             object.field(later).not_supported()?;
         }

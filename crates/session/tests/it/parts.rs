@@ -97,6 +97,7 @@ pub(crate) fn config(model: &str) -> Arc<Config> {
         title: None,
         metadata: outlast_protocol::Metadata::new(),
         resources: Vec::new(),
+        vault_ids: Vec::new(),
     })
 }
 

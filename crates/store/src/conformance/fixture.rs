@@ -91,6 +91,8 @@ impl World {
             created_at,
             archived_at: None,
             body,
+            parent: None,
+            unique_key: None,
         }
     }
 
@@ -133,6 +135,7 @@ impl World {
             title: None,
             metadata,
             resources: Vec::new(),
+            vault_ids: Vec::new(),
         })
     }
 

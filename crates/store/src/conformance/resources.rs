@@ -169,6 +169,7 @@ async fn lists_have_filters_and_pages(world: &World) {
     let second = |seconds| Some(start.after(Duration::from_secs(seconds)));
     let base = ResourceQuery {
         kind,
+        parent: None,
         created_gte: Some(start),
         created_lte: None,
         archived: true,

@@ -4,7 +4,7 @@ use super::{OpenError, connect::Connection};
 use crate::Migrated;
 
 /// Plain SQL files in the order they are applied; a file that was released never changes.
-const MIGRATIONS: [(&str, &str); 6] = [
+const MIGRATIONS: [(&str, &str); 7] = [
     (
         "0001_log",
         include_str!("../../migrations/postgres/0001_log.sql"),
@@ -28,6 +28,10 @@ const MIGRATIONS: [(&str, &str); 6] = [
     (
         "0006_keys",
         include_str!("../../migrations/postgres/0006_keys.sql"),
+    ),
+    (
+        "0007_secrets",
+        include_str!("../../migrations/postgres/0007_secrets.sql"),
     ),
 ];
 

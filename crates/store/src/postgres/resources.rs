@@ -3,7 +3,7 @@
 use outlast_protocol::Micros;
 use tokio_postgres::Row;
 
-use super::{conditions::Conditions, connect::Connection, fault::Fault, receipts};
+use super::{conditions::Conditions, connect::Connection, fault::Fault, receipts, secrets};
 use crate::{
     Order, ReadError, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery, WriteError,
     projection::kind as word,
@@ -31,17 +31,20 @@ pub(super) async fn insert(
     if receipts::answered(tx, receipt).await? {
         return Ok(Err(WriteError::Answered));
     }
-    let text = "INSERT INTO resources (kind, id, revision, created, archived, body) \
-                VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
+    let text = "INSERT INTO resources \
+                (kind, id, revision, created, archived, body, parent, unique_key) \
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (kind, id) DO NOTHING";
     let archived = new.archived_at.map(|at| at.0);
     let (kind, revision) = (word(new.kind), integer(new.revision));
-    let values: [super::connect::Value<'_>; 6] = [
+    let values: [super::connect::Value<'_>; 8] = [
         &kind,
         &new.id,
         &revision,
         &new.created_at.0,
         &archived,
         &new.body.get(),
+        &new.parent,
+        &new.unique_key,
     ];
     if tx.run(text, &values).await? == 0 {
         let revision = newest(tx, new.kind, &new.id).await?.unwrap_or(0);
@@ -93,7 +96,11 @@ pub(super) async fn replace(
 }
 
 /// Returns the newest revision, and keeps it from being another one until the transaction ends.
-async fn newest(tx: &Connection, kind: ResourceKind, id: &str) -> Result<Option<u64>, Fault> {
+pub(super) async fn newest(
+    tx: &Connection,
+    kind: ResourceKind,
+    id: &str,
+) -> Result<Option<u64>, Fault> {
     let text = "SELECT revision FROM resources WHERE kind = $1 AND id = $2 FOR UPDATE";
     let found = tx.row(text, &[&word(kind), &id]).await?;
     Ok(found.map(|row| row.try_get(0)).transpose()?.map(natural))
@@ -111,24 +118,38 @@ pub(super) async fn remove(tx: &Connection, kind: ResourceKind, id: &str) -> Wri
         ResourceKind::Environment => {
             "SELECT 1 FROM sessions WHERE environment = $1 AND NOT deleted LIMIT 1"
         }
+        ResourceKind::Vault | ResourceKind::Credential => {
+            secrets::purge(tx, id).await?;
+            let text = "DELETE FROM resources WHERE parent = $1";
+            tx.run(text, &[&id]).await?;
+            return gone(tx, kind, id).await;
+        }
     };
     if tx.exists(named, &[&id]).await? {
         return Ok(Err(WriteError::Referenced(id.to_owned())));
     }
+    gone(tx, kind, id).await
+}
+
+async fn gone(tx: &Connection, kind: ResourceKind, id: &str) -> Written<()> {
     let text = "DELETE FROM resources WHERE kind = $1 AND id = $2";
     tx.run(text, &[&word(kind), &id]).await?;
     Ok(Ok(()))
 }
 
-const NEWEST: &str = "SELECT id, revision, created, archived, body FROM resources \
+const NEWEST: &str = "SELECT id, revision, created, archived, body, parent, unique_key \
+                      FROM resources \
                       WHERE kind = $1 AND id = $2 AND ($3::bigint IS NULL OR revision = $3)";
-const OLDER: &str = "SELECT v.id, v.revision, r.created, v.archived, v.body FROM revisions v \
+const OLDER: &str = "SELECT v.id, v.revision, r.created, v.archived, v.body, r.parent, r.unique_key \
+                     FROM revisions v \
                      JOIN resources r ON r.kind = v.kind AND r.id = v.id \
                      WHERE v.kind = $1 AND v.id = $2 AND v.revision = $3";
-const ALL: &str = "SELECT id, revision, created, archived, body FROM resources \
+const ALL: &str = "SELECT id, revision, created, archived, body, parent, unique_key \
+                   FROM resources \
                    WHERE kind = $1 AND id = $2 AND revision < $3 \
                    UNION ALL \
-                   SELECT v.id, v.revision, r.created, v.archived, v.body FROM revisions v \
+                   SELECT v.id, v.revision, r.created, v.archived, v.body, r.parent, r.unique_key \
+                   FROM revisions v \
                    JOIN resources r ON r.kind = v.kind AND r.id = v.id \
                    WHERE v.kind = $1 AND v.id = $2 AND v.revision < $3 \
                    ORDER BY revision DESC LIMIT $4";
@@ -141,6 +162,8 @@ fn read(kind: ResourceKind, row: &Row) -> Result<Resource, Fault> {
         created_at: Micros(row.try_get(2)?),
         archived_at: row.try_get::<_, Option<i64>>(3)?.map(Micros),
         body: raw(row.try_get(4)?)?,
+        parent: row.try_get(5)?,
+        unique_key: row.try_get(6)?,
     })
 }
 
@@ -191,6 +214,9 @@ pub(super) async fn list(
     };
     let mut found = Conditions::default();
     found.one("kind = ?", word(query.kind));
+    if let Some(parent) = &query.parent {
+        found.one("parent = ?", parent.clone());
+    }
     if !query.archived {
         found.fixed("archived IS NULL");
     }
@@ -204,8 +230,9 @@ pub(super) async fn list(
         found.two(side, created.0, id.clone());
     }
     let (condition, values) = found.finish(order, query.limit.saturating_add(1));
-    let text =
-        format!("SELECT id, revision, created, archived, body FROM resources WHERE {condition}");
+    let text = format!(
+        "SELECT id, revision, created, archived, body, parent, unique_key FROM resources WHERE {condition}"
+    );
     let rows = connection.rows(&text, &values.all()).await?;
     page(query.kind, &rows, query.limit)
 }

@@ -9,10 +9,12 @@ use outlast_protocol::{
 use super::{
     Postgres, files, loose, pool, processes, receipts,
     resources::{self, Former},
+    secrets,
 };
 use crate::{
     Blob, FilePage, FileQuery, Files, Process, Pulse, ReadError, Receipt, Resource, ResourceKind,
-    ResourcePage, ResourceQuery, Resources, StoredFile, WriteError,
+    ResourcePage, ResourceQuery, Resources, SealedSecret, Sealing, Secrets, StoredFile, Wards,
+    WriteError,
 };
 
 #[async_trait]
@@ -166,5 +168,74 @@ impl Files for Postgres {
 
     async fn forget_blob(&self, blob: Blob) -> Result<(), WriteError> {
         Ok(loose::forget(&*self.pool.get().await?, &blob).await?)
+    }
+}
+
+#[async_trait]
+impl Secrets for Postgres {
+    async fn secret(&self, owner: &str) -> Result<Option<SealedSecret>, ReadError> {
+        secrets::get(&*self.pool.get().await?, owner).await
+    }
+
+    async fn replace_secret(&self, new: SealedSecret) -> Result<bool, WriteError> {
+        Ok(secrets::replace(&*self.pool.get().await?, &new).await?)
+    }
+
+    async fn secrets(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<SealedSecret>, ReadError> {
+        secrets::list(&*self.pool.get().await?, after, limit).await
+    }
+
+    async fn claim_refresh(
+        &self,
+        owner: &str,
+        revision: u64,
+        now: Micros,
+        until: Micros,
+    ) -> Result<bool, WriteError> {
+        Ok(secrets::claim(&*self.pool.get().await?, owner, revision, now, until).await?)
+    }
+}
+
+#[async_trait]
+impl Wards for Postgres {
+    async fn insert_ward(
+        &self,
+        new: Resource,
+        secret: SealedSecret,
+        most: usize,
+        receipt: Option<Receipt>,
+    ) -> Result<(), WriteError> {
+        let receipt = receipt.as_ref();
+        pool::write!(self.pool, |tx| secrets::insert_ward(
+            tx, &new, &secret, most, receipt
+        ))
+    }
+
+    async fn replace_ward(
+        &self,
+        new: Resource,
+        secret: Sealing,
+        receipt: Option<Receipt>,
+    ) -> Result<(), WriteError> {
+        let receipt = receipt.as_ref();
+        pool::write!(self.pool, |tx| secrets::replace_ward(
+            tx, &new, &secret, receipt
+        ))
+    }
+
+    async fn replace_family(
+        &self,
+        parent: Resource,
+        wards: Vec<Resource>,
+        receipt: Option<Receipt>,
+    ) -> Result<(), WriteError> {
+        let receipt = receipt.as_ref();
+        pool::write!(self.pool, |tx| secrets::replace_family(
+            tx, &parent, &wards, receipt
+        ))
     }
 }

@@ -18,6 +18,7 @@ const MIGRATIONS: &[M<'_>] = &[
     M::up(include_str!("../../migrations/sqlite/0004_processes.sql")),
     M::up(include_str!("../../migrations/sqlite/0005_deadlines.sql")),
     M::up(include_str!("../../migrations/sqlite/0006_keys.sql")),
+    M::up(include_str!("../../migrations/sqlite/0007_secrets.sql")),
 ];
 
 /// The version of the schema that they lead to.

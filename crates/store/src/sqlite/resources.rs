@@ -3,7 +3,7 @@
 use outlast_protocol::Micros;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
-use super::{fault::Fault, listing::Conditions};
+use super::{fault::Fault, listing::Conditions, secrets};
 use crate::{
     Order, ReadError, Resource, ResourceKind, ResourcePage, ResourceQuery, WriteError,
     projection::kind as word,
@@ -23,8 +23,9 @@ pub(super) fn insert(transaction: &Connection, new: &Resource) -> Written<()> {
     }
     transaction
         .prepare_cached(
-            "INSERT INTO resources (kind, id, revision, created, archived, body) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO resources \
+             (kind, id, revision, created, archived, body, parent, unique_key) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute(params![
             word(new.kind),
@@ -33,6 +34,8 @@ pub(super) fn insert(transaction: &Connection, new: &Resource) -> Written<()> {
             new.created_at.0,
             new.archived_at.map(|at| at.0),
             new.body.get(),
+            new.parent,
+            new.unique_key,
         ])?;
     Ok(Ok(()))
 }
@@ -59,7 +62,8 @@ pub(super) fn amend(transaction: &Connection, new: &Resource) -> Written<()> {
     }
 }
 
-fn expect(transaction: &Connection, new: &Resource, wanted: Option<u64>) -> Written<()> {
+/// Tells whether the newest revision is the one that is wanted.
+pub(super) fn expect(transaction: &Connection, new: &Resource, wanted: Option<u64>) -> Written<()> {
     Ok(match newest(transaction, new.kind, &new.id)? {
         None => Err(WriteError::NotFound(new.id.clone())),
         Some(revision) if Some(revision) != wanted => Err(WriteError::Moved {
@@ -96,16 +100,26 @@ fn newest(connection: &Connection, kind: ResourceKind, id: &str) -> Result<Optio
 
 /// Removes an object that no session names.
 pub(super) fn remove(transaction: &Connection, kind: ResourceKind, id: &str) -> Written<()> {
-    let mut named = match kind {
-        ResourceKind::Agent => transaction
-            .prepare_cached("SELECT 1 FROM sessions WHERE agent = ?1 AND deleted = 0 LIMIT 1")?,
-        ResourceKind::Environment => transaction.prepare_cached(
-            "SELECT 1 FROM sessions WHERE environment = ?1 AND deleted = 0 LIMIT 1",
-        )?,
+    let named = match kind {
+        ResourceKind::Agent => "SELECT 1 FROM sessions WHERE agent = ?1 AND deleted = 0 LIMIT 1",
+        ResourceKind::Environment => {
+            "SELECT 1 FROM sessions WHERE environment = ?1 AND deleted = 0 LIMIT 1"
+        }
+        ResourceKind::Vault | ResourceKind::Credential => {
+            secrets::purge(transaction, id)?;
+            transaction
+                .prepare_cached("DELETE FROM resources WHERE parent = ?1")?
+                .execute([id])?;
+            return gone(transaction, kind, id);
+        }
     };
-    if named.exists([id])? {
+    if transaction.prepare_cached(named)?.exists([id])? {
         return Ok(Err(WriteError::Referenced(id.to_owned())));
     }
+    gone(transaction, kind, id)
+}
+
+fn gone(transaction: &Connection, kind: ResourceKind, id: &str) -> Written<()> {
     let gone = transaction
         .prepare_cached("DELETE FROM resources WHERE kind = ?1 AND id = ?2")?
         .execute(params![word(kind), id])?;
@@ -116,15 +130,19 @@ pub(super) fn remove(transaction: &Connection, kind: ResourceKind, id: &str) -> 
     })
 }
 
-const NEWEST: &str = "SELECT id, revision, created, archived, body FROM resources \
+const NEWEST: &str = "SELECT id, revision, created, archived, body, parent, unique_key \
+                      FROM resources \
                       WHERE kind = ?1 AND id = ?2 AND (?3 IS NULL OR revision = ?3)";
-const OLDER: &str = "SELECT v.id, v.revision, r.created, v.archived, v.body FROM revisions v \
+const OLDER: &str = "SELECT v.id, v.revision, r.created, v.archived, v.body, r.parent, r.unique_key \
+                     FROM revisions v \
                      JOIN resources r ON r.kind = v.kind AND r.id = v.id \
                      WHERE v.kind = ?1 AND v.id = ?2 AND v.revision = ?3";
-const ALL: &str = "SELECT id, revision, created, archived, body FROM resources \
+const ALL: &str = "SELECT id, revision, created, archived, body, parent, unique_key \
+                   FROM resources \
                    WHERE kind = ?1 AND id = ?2 AND revision < ?3 \
                    UNION ALL \
-                   SELECT v.id, v.revision, r.created, v.archived, v.body FROM revisions v \
+                   SELECT v.id, v.revision, r.created, v.archived, v.body, r.parent, r.unique_key \
+                   FROM revisions v \
                    JOIN resources r ON r.kind = v.kind AND r.id = v.id \
                    WHERE v.kind = ?1 AND v.id = ?2 AND v.revision < ?3 \
                    ORDER BY revision DESC LIMIT ?4";
@@ -137,6 +155,8 @@ fn read(kind: ResourceKind, row: &Row<'_>) -> Result<Resource, Fault> {
         created_at: Micros(row.get(2)?),
         archived_at: row.get::<_, Option<i64>>(3)?.map(Micros),
         body: raw(row.get(4)?)?,
+        parent: row.get(5)?,
+        unique_key: row.get(6)?,
     })
 }
 
@@ -187,6 +207,9 @@ pub(super) fn list(
     };
     let mut found = Conditions::default();
     found.one("kind = ?", word(query.kind));
+    if let Some(parent) = &query.parent {
+        found.one("parent = ?", parent.clone());
+    }
     if !query.archived {
         found.fixed("archived IS NULL");
     }
@@ -203,8 +226,9 @@ pub(super) fn list(
         );
     }
     let (condition, values) = found.finish(order, query.limit.saturating_add(1));
-    let text =
-        format!("SELECT id, revision, created, archived, body FROM resources WHERE {condition}");
+    let text = format!(
+        "SELECT id, revision, created, archived, body, parent, unique_key FROM resources WHERE {condition}"
+    );
     let mut statement = connection.prepare_cached(&text)?;
     let rows = statement.query(params_from_iter(values))?;
     page(query.kind, rows, query.limit)

@@ -12,10 +12,12 @@ use super::{
     job::Task,
     loose, processes, receipts,
     resources::{self, Written},
+    secrets,
 };
 use crate::{
     Blob, FilePage, FileQuery, Files, Process, Pulse, ReadError, Receipt, Resource, ResourceKind,
-    ResourcePage, ResourceQuery, Resources, StoredFile, WriteError, waiting::Turned,
+    ResourcePage, ResourceQuery, Resources, SealedSecret, Sealing, Secrets, StoredFile, Wards,
+    WriteError, waiting::Turned,
 };
 
 #[async_trait]
@@ -186,6 +188,88 @@ impl Files for Sqlite {
     async fn forget_blob(&self, blob: Blob) -> Result<(), WriteError> {
         self.background(move |tx| loose::forget(tx, &blob).map(Ok))
             .await
+    }
+}
+
+#[async_trait]
+impl Secrets for Sqlite {
+    async fn secret(&self, owner: &str) -> Result<Option<SealedSecret>, ReadError> {
+        let owner = owner.to_owned();
+        self.readers.read(move |tx| secrets::get(tx, &owner)).await
+    }
+
+    async fn replace_secret(&self, new: SealedSecret) -> Result<bool, WriteError> {
+        self.write(move |tx| secrets::replace(tx, &new).map(Ok))
+            .await
+    }
+
+    async fn secrets(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<SealedSecret>, ReadError> {
+        let after = after.map(str::to_owned);
+        self.readers
+            .read(move |tx| secrets::list(tx, after.as_deref(), limit))
+            .await
+    }
+
+    async fn claim_refresh(
+        &self,
+        owner: &str,
+        revision: u64,
+        now: Micros,
+        until: Micros,
+    ) -> Result<bool, WriteError> {
+        let owner = owner.to_owned();
+        self.write(move |tx| secrets::claim(tx, &owner, revision, now, until).map(Ok))
+            .await
+    }
+}
+
+#[async_trait]
+impl Wards for Sqlite {
+    async fn insert_ward(
+        &self,
+        new: Resource,
+        secret: SealedSecret,
+        most: usize,
+        receipt: Option<Receipt>,
+    ) -> Result<(), WriteError> {
+        self.write(move |tx| {
+            with_receipt(tx, receipt.as_ref(), || {
+                secrets::insert_ward(tx, &new, &secret, most)
+            })
+        })
+        .await
+    }
+
+    async fn replace_ward(
+        &self,
+        new: Resource,
+        secret: Sealing,
+        receipt: Option<Receipt>,
+    ) -> Result<(), WriteError> {
+        self.write(move |tx| {
+            with_receipt(tx, receipt.as_ref(), || {
+                secrets::replace_ward(tx, &new, &secret)
+            })
+        })
+        .await
+    }
+
+    async fn replace_family(
+        &self,
+        parent: Resource,
+        wards: Vec<Resource>,
+        receipt: Option<Receipt>,
+    ) -> Result<(), WriteError> {
+        self.write(move |tx| {
+            with_receipt(tx, receipt.as_ref(), || {
+                secrets::replace_family(tx, &parent, &wards)
+            })
+        })
+        .await
     }
 }
 

@@ -113,11 +113,15 @@ impl Resources for Memory {
             log.state.config.as_ref().is_some_and(|config| match kind {
                 ResourceKind::Agent => config.agent.id.to_string() == id,
                 ResourceKind::Environment => config.environment_id.to_string() == id,
+                ResourceKind::Vault | ResourceKind::Credential => false,
             })
         });
         if named {
             return Err(WriteError::Referenced(id.to_owned()));
         }
+        inner.purge(id);
+        let stays = |all: &Vec<Resource>| all.iter().all(|one| one.parent.as_deref() != Some(id));
+        inner.objects.retain(|_, all| stays(all));
         let gone = inner.objects.remove(&(word(kind), id.to_owned()));
         gone.map(|_| ())
             .ok_or_else(|| WriteError::NotFound(id.to_owned()))
@@ -210,7 +214,7 @@ impl Inner {
     }
 
     /// Returns the revisions of an object, if the newest is the one that is wanted.
-    fn expect(
+    pub(super) fn expect(
         &mut self,
         new: &Resource,
         wanted: Option<u64>,
@@ -227,12 +231,17 @@ impl Inner {
     }
 }
 
-/// A later form of an object was made when the object was.
-fn of_the_same_age(new: Resource, revisions: &[Resource]) -> Resource {
-    let created_at = revisions
-        .first()
-        .map_or(new.created_at, |first| first.created_at);
-    Resource { created_at, ..new }
+/// A later form of an object was made when the object was, and belongs where it does.
+pub(super) fn of_the_same_age(new: Resource, revisions: &[Resource]) -> Resource {
+    match revisions.first() {
+        None => new,
+        Some(first) => Resource {
+            created_at: first.created_at,
+            parent: first.parent.clone(),
+            unique_key: first.unique_key.clone(),
+            ..new
+        },
+    }
 }
 
 fn page(mut items: Vec<Resource>, limit: usize) -> ResourcePage {
@@ -244,6 +253,7 @@ fn page(mut items: Vec<Resource>, limit: usize) -> ResourcePage {
 fn fits(object: &Resource, query: &ResourceQuery) -> bool {
     let key = (object.created_at, object.id.clone());
     object.kind == query.kind
+        && (query.parent.is_none() || object.parent == query.parent)
         && query
             .created_gte
             .is_none_or(|bound| object.created_at >= bound)

@@ -53,6 +53,8 @@ pub(crate) async fn config(memory: &Memory, entropy: &dyn Entropy) -> Config {
             created_at,
             archived_at,
             body,
+            parent: None,
+            unique_key: None,
         };
         memory.insert(object, None).await.unwrap();
     }
@@ -69,6 +71,7 @@ pub(crate) async fn config(memory: &Memory, entropy: &dyn Entropy) -> Config {
         title: None,
         metadata: Metadata::new(),
         resources: Vec::new(),
+        vault_ids: Vec::new(),
     }
 }
 
