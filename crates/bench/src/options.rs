@@ -46,6 +46,9 @@ pub(crate) struct Options {
     /// The built example that measures checkpoints
     #[arg(long, value_name = "FILE")]
     pub(crate) hands: Option<PathBuf>,
+    /// The built example that measures the egress of sandboxes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) egress: Option<PathBuf>,
     /// The folder with `initdb`, `postgres` and `pgbench`
     #[arg(long, value_name = "DIR")]
     pub(crate) postgres: Option<PathBuf>,
@@ -79,6 +82,8 @@ pub(crate) enum Row {
     Sandbox,
     /// Checkpoints of workspaces
     Checkpoint,
+    /// Requests and downloads out of sandboxes
+    Egress,
     /// Files up and down
     File,
     /// Wake at 100,000 events

@@ -3,6 +3,7 @@
 pub(crate) mod append;
 pub(crate) mod boot;
 pub(crate) mod checkpoint;
+pub(crate) mod egress;
 pub(crate) mod file;
 mod fill;
 pub(crate) mod hand;

@@ -110,6 +110,7 @@ async fn group(bench: &mut Bench, row: Row) -> Result<Vec<report::Row>> {
         Row::Postgres => rows::postgres::measure(bench).await,
         Row::Hand => rows::hand::measure(bench).await,
         Row::Sandbox => rows::sandbox::measure(bench).await,
+        Row::Egress => rows::egress::measure(bench).await,
         Row::File => rows::file::measure(bench).await,
         Row::Checkpoint => rows::checkpoint::measure(bench).await,
         Row::Wake => rows::wake::measure(bench).await,

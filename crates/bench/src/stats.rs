@@ -38,6 +38,11 @@ impl Samples {
         self.push(time.as_secs_f64() * 1e3);
     }
 
+    /// Returns other values made of these.
+    pub(crate) fn map(&self, with: impl Fn(f64) -> f64) -> Self {
+        Self(self.0.iter().map(|value| with(*value)).collect())
+    }
+
     /// Returns how many there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()

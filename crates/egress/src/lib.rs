@@ -1,14 +1,17 @@
 //! Forwarders that hold a credential while one request passes.
 //!
-//! For now the model gateway, in process: the one place with the model key. It writes the spans
-//! and the usage, so that no brain has to be believed about either.
+//! The model gateway, in process: the one place with the model key. It writes the spans and the usage,
+//! so that no brain has to be believed about either. And the egress of hands, their only way out.
 
 #![forbid(unsafe_code)]
 
+mod forms;
 mod gateway;
 mod guarded;
+pub mod hand;
 mod metered;
 mod metric_definitions;
+mod replace;
 mod routes;
 
 pub use gateway::Gateway;

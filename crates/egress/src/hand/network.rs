@@ -1,0 +1,47 @@
+//! The way out of hands: who serves it, and what a hand is given for it.
+
+use std::{fmt::Debug, net::TcpListener};
+
+use async_trait::async_trait;
+use outlast_protocol::{
+    Problem,
+    environment::Networking,
+    id::{EnvironmentId, IncarnationId, SessionId},
+};
+
+/// Whose hand it is, and what it may reach.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Bound {
+    /// The session.
+    pub session: SessionId,
+    /// The life of its hand.
+    pub incarnation: IncarnationId,
+    /// The session's environment.
+    pub environment: EnvironmentId,
+    /// What that environment allowed at the moment when this life was wanted.
+    pub networking: Networking,
+    /// Hosts of the agent's MCP servers.
+    pub mcp_hosts: Vec<String>,
+}
+
+/// What a new hand is given by what serves its way out.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Dress {
+    /// Environment variables of everything that runs inside: placeholders, never a secret.
+    pub variables: Vec<(String, String)>,
+    /// The certificate in PEM of an authority that programs inside trust beside the usual ones.
+    pub authority: Option<String>,
+}
+
+/// Serves the ways out of hands.
+#[async_trait]
+pub trait Network: Debug + Send + Sync {
+    /// Says what a hand is to be given before it is made; the same again for the same life.
+    async fn dress(&self, bound: &Bound) -> Result<Dress, Problem>;
+
+    /// Serves a living hand's listener, in tasks of its own, until it is revoked.
+    async fn attach(&self, bound: Bound, outlet: TcpListener);
+
+    /// Lets go of a life's listener: when this returns nothing more leaves for it.
+    async fn revoke(&self, incarnation: IncarnationId);
+}
