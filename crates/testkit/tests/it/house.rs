@@ -3,3 +3,4 @@
 mod arrows;
 mod chance;
 mod sizes;
+mod threats;
