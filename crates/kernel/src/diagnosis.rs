@@ -67,7 +67,7 @@ impl Kernel {
             ),
             stuck,
             next_deadline: state.next_deadline(),
-            hand: hand(&state),
+            hand: inner.hand_of(&state),
             troubles: inner
                 .troubles(&state, &newest, silent.as_ref(), failure.as_ref())
                 .await?,
@@ -206,6 +206,19 @@ impl Inner {
         Some(Silent { who, since })
     }
 
+    /// Returns what is known of a session's hand.
+    fn hand_of(&self, state: &State) -> Option<HandDiagnosis> {
+        let hand = state.hand?;
+        Some(HandDiagnosis {
+            incarnation: hand.incarnation,
+            lost: hand.lost,
+            begun: hand.begun,
+            checkpoint_at: state.checkpoint().map(|checkpoint| checkpoint.at),
+            unreadable_at: state.unreadable(),
+            missing_files: self.hands.placed.missing(hand.incarnation),
+        })
+    }
+
     /// Returns which processes live.
     async fn living(&self) -> Result<Living, Problem> {
         let known = self.store.processes().await;
@@ -266,15 +279,4 @@ impl Inner {
             | WaitsFor::Operator { .. } => None,
         }
     }
-}
-
-fn hand(state: &State) -> Option<HandDiagnosis> {
-    let hand = state.hand?;
-    Some(HandDiagnosis {
-        incarnation: hand.incarnation,
-        lost: hand.lost,
-        begun: hand.begun,
-        checkpoint_at: state.checkpoint().map(|checkpoint| checkpoint.at),
-        unreadable_at: state.unreadable(),
-    })
 }

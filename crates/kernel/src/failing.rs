@@ -17,6 +17,11 @@ impl Failing {
         self.since.get_or_insert(at);
     }
 
+    /// Notes what was missing elsewhere than for an append.
+    pub(crate) fn met(&mut self, lack: Lack, at: Micros) {
+        self.last = Some((lack, at));
+    }
+
     /// Notes that an append succeeded.
     pub(crate) fn ended(&mut self) {
         self.since = None;
@@ -57,5 +62,8 @@ mod tests {
         assert_eq!(failing.told(), told(Some(1)));
         failing.ended();
         assert_eq!(failing.told(), told(None));
+        failing.met(Lack::Other, Micros(3));
+        let met = failing.told().unwrap();
+        assert_eq!((&*met.kind, met.since), ("unavailable", None));
     }
 }

@@ -17,7 +17,7 @@ use outlast_session::{
     Hand as Known, Kind, Phase, State,
     body::{HandLost, Loss},
 };
-use outlast_store::{Order, Slice};
+use outlast_store::{Lack, Order, Slice};
 
 use crate::{LeaseError, calls::Job};
 
@@ -170,7 +170,13 @@ impl Job {
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 Err(unmade(error.to_string(), Some(RAISE)))
             }
-            Err(error) => Err(failed(error.to_string())),
+            Err(error) => {
+                if is_full(&error) {
+                    let now = self.inner.clock.now();
+                    self.inner.failing().met(Lack::Room, now);
+                }
+                Err(failed(error.to_string()))
+            }
         }
     }
 
@@ -227,6 +233,14 @@ fn is_spoilt(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::Unsupported
+    )
+}
+
+/// Tells whether there was no room for it.
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
     )
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Micros, Outcome,
     deadlines::NextDeadline,
-    id::{EventId, IncarnationId, ProcessId, SessionId, ThreadId},
+    id::{EventId, FileId, IncarnationId, ProcessId, SessionId, ThreadId},
     session::Status,
 };
 
@@ -172,7 +172,7 @@ pub enum CallStands {
 }
 
 /// A hand from an operator's view.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct HandDiagnosis {
     /// Its newest life.
     pub incarnation: IncarnationId,
@@ -184,6 +184,18 @@ pub struct HandDiagnosis {
     pub checkpoint_at: Option<Micros>,
     /// When the newest one was taken that was found to be unreadable, until there is another.
     pub unreadable_at: Option<Micros>,
+    /// Files that are mounted and that the process which answers could not bring to it.
+    #[serde(default)]
+    pub missing_files: Vec<MissingFile>,
+}
+
+/// A mounted file that a hand lacks.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct MissingFile {
+    /// The session's file.
+    pub file_id: FileId,
+    /// Why: `gone`, `unreachable`, `spoilt`, `disk_full`, `unsupported` or `refused`.
+    pub kind: String,
 }
 
 /// A process that has hands and does not answer: calls wait for it, for a while.

@@ -3,7 +3,10 @@
 use std::{
     fmt, io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use rustix::process::{
@@ -12,8 +15,10 @@ use rustix::process::{
 };
 
 use crate::{
-    Frozen, Layer, Pressure,
+    Deleted, Frozen, Layer, Pressure,
     cgroup::{Freezer, Group},
+    family::family,
+    held,
     spawner::Spawner,
 };
 
@@ -47,6 +52,8 @@ pub struct Confined {
     /// Held until it has ended.
     layer: Mutex<Option<Layer>>,
     group: Group,
+    /// Processes that were ended here because memory ran out.
+    relieved: AtomicU64,
     /// Its thread has to outlive the sandbox.
     _parent: Arc<Spawner>,
 }
@@ -61,6 +68,7 @@ impl Confined {
             ended: Mutex::new(None),
             layer: Mutex::new(None),
             group,
+            relieved: AtomicU64::new(0),
             _parent: parent,
         })
     }
@@ -133,9 +141,50 @@ impl Confined {
         layer.clone()
     }
 
-    /// Returns how often its limits struck so far; zeroes without control groups.
+    /// Tells whether control groups bound its memory and processes.
+    pub const fn is_counted(&self) -> bool {
+        !self.group.is_none()
+    }
+
+    /// Returns how often its limits struck so far; without control groups what [`Self::relieve`] did.
     pub fn pressure(&self) -> Pressure {
-        self.group.pressure()
+        let mut pressure = self.group.pressure();
+        pressure.oom_kills += self.relieved.load(Ordering::Relaxed);
+        pressure
+    }
+
+    /// Ends the process that has most memory if all together, what they share included, have more than
+    /// `limit`; returns how much it was then. Blocks. For a sandbox without control groups.
+    ///
+    /// # Errors
+    ///
+    /// If nothing can be seen of its processes.
+    pub fn relieve(&self, limit: u64) -> io::Result<Option<u64>> {
+        let memory = held::memory(self.pid())?;
+        let largest = memory.largest.and_then(Pid::from_raw);
+        let Some(largest) = largest.filter(|_| memory.bytes > limit) else {
+            return Ok(None);
+        };
+        let Ok(process) = pidfd_open(largest, PidfdFlags::empty()) else {
+            return Ok(None);
+        };
+        // Looked at again, now that the number cannot change hands unnoticed.
+        if !family(self.pid())?.contains(&largest.as_raw_nonzero().get())
+            || pidfd_send_signal(&process, Signal::KILL).is_err()
+        {
+            return Ok(None);
+        }
+        self.relieved.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(memory.bytes))
+    }
+
+    /// Adds up deleted files on the disk that something inside holds open. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// If nothing can be seen of its processes.
+    pub fn deleted(&self) -> io::Result<Deleted> {
+        held::deleted(self.pid())
     }
 }
 

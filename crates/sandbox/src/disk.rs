@@ -197,8 +197,9 @@ pub(crate) fn ensure(
     Ok(disk)
 }
 
-/// Tells whether the disk that an image lies on is nearly full.
-fn is_cramped(image: &Path) -> bool {
+/// Tells whether the disk that a file or folder lies on is nearly full: what is written to an image there
+/// may find no room, and the kernel then tells of a device that failed.
+pub fn is_cramped(image: &Path) -> bool {
     statvfs(image).is_ok_and(|host| host.f_bavail.saturating_mul(host.f_frsize) < NEARLY_FULL)
 }
 

@@ -12,7 +12,11 @@ use std::{
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::{Confined, cgroup::pause};
+use crate::{
+    Confined,
+    cgroup::pause,
+    family::{family, parent},
+};
 
 /// Rounds of stopping processes, two milliseconds apart, before giving up.
 const ROUNDS: usize = 2_500;
@@ -96,38 +100,6 @@ fn stop_some(first: i32, stopped: &mut Stopped) -> io::Result<bool> {
         }
     }
     Ok(any)
-}
-
-/// Returns a process and all that descend from it.
-fn family(first: i32) -> io::Result<BTreeSet<i32>> {
-    let mut parents = BTreeMap::new();
-    for entry in fs::read_dir("/proc")? {
-        let name = entry?.file_name();
-        let pid = name.to_str().and_then(|name| name.parse::<i32>().ok());
-        if let Some(pid) = pid
-            && let Some(parent) = parent(pid)
-        {
-            parents.insert(pid, parent);
-        }
-    }
-    let mut family = BTreeSet::from([first]);
-    loop {
-        let known = family.len();
-        let more = parents.iter().filter(|(_, parent)| family.contains(parent));
-        let more: Vec<_> = more.map(|(pid, _)| *pid).collect();
-        family.extend(more);
-        if family.len() == known {
-            return Ok(family);
-        }
-    }
-}
-
-/// Returns the parent of a process, if it is there.
-fn parent(pid: i32) -> Option<i32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in parentheses and may hold anything.
-    let (_, rest) = text.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Stops one process, unless its number is another's by now.

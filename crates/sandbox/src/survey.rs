@@ -99,15 +99,15 @@ impl Survey {
                 left.push_str(&controllers.join(", "));
             }
             Cgroups::None { .. } => left.push_str(
-                "; memory of its own and processes are bounded from inside, shared memory and \
-                 processor time are not bounded; a command that is refused a process is told if it \
-                 says so or there are as many as there may be for a moment, else not",
+                "; memory and processes are bounded by looking, but for memory that a program hides \
+                 from that, and processor time is not bounded; a command that is refused a process is \
+                 told if it says so or there are as many as there may be for a moment, else not",
             ),
         }
         left.push_str(match self.verdict.disk {
             Disk::Image => "; the kernel bounds disk and inodes",
             Disk::Measured { .. } => {
-                "; disk and inodes are measured, but for deleted files that are held open"
+                "; disk and inodes are measured, but for deleted files that a mapping alone holds"
             }
         });
         left

@@ -20,8 +20,8 @@ pub enum Cgroups {
         /// The controllers in use.
         controllers: Vec<String>,
     },
-    /// None: limits are kept by the program inside, with rlimits and by counting, and processor
-    /// time is not bounded.
+    /// None: limits are kept with rlimits and by looking, from inside and outside, and processor time
+    /// is not bounded.
     None {
         /// Why not.
         reason: String,
@@ -137,8 +137,8 @@ impl fmt::Display for Verdict {
             Cgroups::V2 { controllers } => write!(f, "cgroup v2 ({})", controllers.join(", ")),
             Cgroups::None { reason } => write!(
                 f,
-                "no cgroups ({reason}): memory of its own and processes are bounded from inside, \
-                 shared memory and processor time are not"
+                "no cgroups ({reason}): memory and processes are bounded by looking, processor time \
+                 is not"
             ),
         }
     }

@@ -8,7 +8,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{ExitStatus, Stdio},
     sync::Arc,
 };
 
@@ -111,9 +111,17 @@ impl Starter for Spawn {
             return Ok(());
         }
         let words = String::from_utf8_lossy(&output.stderr);
-        let words = words.trim().trim_start_matches("error: ");
-        Err(io::Error::other(words.to_owned()))
+        Err(unready(&words, output.status))
     }
+}
+
+/// Says why a host did not start: in its own words, or how it ended if it said nothing any more.
+fn unready(words: &str, status: ExitStatus) -> io::Error {
+    let words = words.trim().trim_start_matches("error: ");
+    io::Error::other(match words {
+        "" => format!("the hand host ended while it started, without a word ({status})"),
+        words => words.to_owned(),
+    })
 }
 
 /// Asks the hosts of a data directory to end, and waits until they have; tells how many there were.
@@ -195,5 +203,25 @@ impl HandHost {
         self.driver.shutdown().await;
         drop(lock);
         ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_is_killed_while_it_starts_has_a_reason() {
+        let status = |script| {
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", script]).status().unwrap()
+        };
+        let killed = unready("", status("kill -9 $$")).to_string();
+        assert!(
+            killed.contains("while it started") && killed.contains("SIGKILL"),
+            "{killed}"
+        );
+        let said = unready("error: no room\n", status("exit 1")).to_string();
+        assert_eq!(said, "no room");
     }
 }

@@ -4,11 +4,13 @@ use std::{
     collections::HashMap,
     fs::File,
     io,
+    path::Path,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use outlast_protocol::id::IncarnationId;
-use outlast_sandbox::Layer;
+use outlast_sandbox::{Layer, is_cramped};
+use rustix::io::Errno;
 use tokio::{sync::Mutex as Turn, task::spawn_blocking, time::Instant};
 use tokio_util::io::SyncIoBridge;
 
@@ -183,21 +185,33 @@ impl Node {
         sum: &Sum,
     ) -> io::Result<()> {
         folder.make()?;
-        let (launcher, ids) = (self.maker.launcher(), self.maker.ids());
         let laid = folder.lay_layer(|stage| {
-            let layer = launcher.new_layer(stage, &bounds(limits))?;
-            // The layer itself, and on a disk of its own what the overlay needs beside it.
-            if layer.room().is_some() && sum.entries > limits.inodes {
-                return Err(too_large(limits));
-            }
-            let unpacked = layer::unpack(content, sum, layer.path(), ids);
-            unpacked.map_err(|error| match (error.kind(), layer.room()) {
-                (io::ErrorKind::StorageFull, Some(_)) => too_large(limits),
-                _ => error,
-            })?;
-            layer.settle(stage)
+            self.laid(stage, limits, content, sum)
+                .map_err(|error| behind(error, stage))
         });
         laid.map_err(|error| told(&error))
+    }
+
+    /// Lays it aside.
+    fn laid(
+        &self,
+        stage: &Path,
+        limits: &Limits,
+        content: impl io::Read,
+        sum: &Sum,
+    ) -> io::Result<()> {
+        let (launcher, ids) = (self.maker.launcher(), self.maker.ids());
+        let layer = launcher.new_layer(stage, &bounds(limits))?;
+        // The layer itself, and on a disk of its own what the overlay needs beside it.
+        if layer.room().is_some() && sum.entries > limits.inodes {
+            return Err(too_large(limits));
+        }
+        let unpacked = layer::unpack(content, sum, layer.path(), ids);
+        unpacked.map_err(|error| match (error.kind(), layer.room()) {
+            (io::ErrorKind::StorageFull, Some(_)) => too_large(limits),
+            _ => error,
+        })?;
+        layer.settle(stage)
     }
 }
 
@@ -205,6 +219,14 @@ impl Node {
 fn too_large(limits: &Limits) -> io::Error {
     let words = format!("its files {}", words::more_than(limits));
     io::Error::new(io::ErrorKind::FileTooLarge, words)
+}
+
+/// Says what a device that failed was: the image on it found no room on the host's disk.
+fn behind(error: io::Error, stage: &Path) -> io::Error {
+    match Errno::from_io_error(&error) {
+        Some(Errno::IO) if is_cramped(stage) => io::ErrorKind::StorageFull.into(),
+        _ => error,
+    }
 }
 
 /// Says what a full disk means here.

@@ -24,6 +24,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     journal::{At, Journal},
     link::{self, Link, Reader},
+    memory,
     packages::Used,
     room,
     strikes::Strikes,
@@ -147,6 +148,9 @@ impl NamespaceHand {
         // The journal itself, while the first call is on its way.
         let new = Arc::clone(&hand);
         tasks.spawn(async move { new.sync().await });
+        if !hand.confined.is_counted() {
+            tasks.spawn(memory::keep(Arc::downgrade(&hand)));
+        }
         if hand.layer().is_some_and(|layer| layer.room().is_none()) {
             tasks.spawn(usage::keep(Arc::downgrade(&hand)));
         } else {
@@ -208,6 +212,11 @@ impl NamespaceHand {
     /// Returns its bounds.
     pub(super) const fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Returns the sandbox.
+    pub(super) fn confined(&self) -> Arc<Confined> {
+        Arc::clone(&self.confined)
     }
 
     /// Returns its writable layer, while it lives.
@@ -286,7 +295,7 @@ impl NamespaceHand {
     fn settle(&self, call: EventId, mut result: CallResult) {
         let pressure = self.confined.pressure();
         let mut state = self.state();
-        let before = state.strikes.end(call, pressure);
+        let before = state.strikes.end(call, pressure, &self.limits);
         self.tell(&mut result, before, pressure);
         if let Some(words) = state.stopped.remove(&call) {
             result.is_error = true;

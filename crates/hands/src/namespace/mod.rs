@@ -11,6 +11,7 @@ mod journal;
 mod layer;
 mod link;
 mod maker;
+mod memory;
 mod outputs;
 mod packages;
 mod room;
@@ -114,6 +115,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What is said of an incarnation that this host cannot work on.
 const ELSEWHERE: &str = "another hand host, which is about to end, still has it";
 
+/// Names the step in which something failed.
+fn step(name: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot {name}: {error}"))
+}
+
 /// Refuses to work on the files of a sandbox that another host has.
 fn elsewhere() -> io::Error {
     io::Error::new(io::ErrorKind::ResourceBusy, ELSEWHERE)
@@ -133,14 +139,22 @@ impl Namespaces {
         let (shared, left) = (folders.shared(), folders.clone());
         let (dir, disks) = (options.dir, options.disks);
         let made = spawn_blocking(move || -> io::Result<_> {
-            let helper = Arc::new(Image::new("outlast-confine", CONFINE)?);
-            let program = Arc::new(Image::new("outlast-init", INIT)?);
+            let image = |name: &str, program| {
+                let made = Image::new(name, program).map(Arc::new);
+                made.map_err(|error| step("keep a program of sandboxes in memory", &error))
+            };
+            let (helper, program) = (
+                image("outlast-confine", CONFINE)?,
+                image("outlast-init", INIT)?,
+            );
             let dir = dir.canonicalize()?;
             let launcher = Launcher::new(outlast_sandbox::Options {
                 helper,
                 shared,
                 disks,
-            })?;
+            });
+            let launcher = launcher
+                .map_err(|error| step("find out what sandboxes this host can have", &error))?;
             // Of a server that died: the folder has one at a time.
             launcher.sweep_disks(&dir);
             left.clear();

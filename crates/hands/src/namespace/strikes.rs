@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use outlast_init::words::processes;
 use outlast_protocol::id::EventId;
 use outlast_sandbox::Pressure;
 
@@ -36,13 +37,22 @@ impl Strikes {
 
     /// Notes that a call is over; returns how often they had struck when it began, leaving out what it
     /// has no part in.
-    pub(super) fn end(&mut self, call: EventId, now: Pressure) -> Pressure {
+    pub(super) fn end(&mut self, call: EventId, now: Pressure, limits: &Limits) -> Pressure {
         let (mut before, makes) = self.began.remove(&call).unwrap_or((now, false));
-        if self.began.is_empty() {
-            self.seen = now;
-        }
+        let refused = self.seen.pids_refused..now.pids_refused;
+        let others = self.began.values().any(|(_, makes)| *makes);
         if !makes {
             before.pids_refused = now.pids_refused;
+            if !others && !refused.is_empty() {
+                // By something that was left running, beside this call.
+                self.note(&processes(limits.pids));
+            }
+        }
+        if !others {
+            self.seen.pids_refused = now.pids_refused;
+        }
+        if self.began.is_empty() {
+            self.seen = now;
         }
         before
     }
@@ -96,29 +106,33 @@ mod tests {
         strikes.begin(call(1), SHELL, refused(0), &limits);
         strikes.begin(call(2), "read", refused(3), &limits);
         // What a command did beside a file tool is the command's, whichever is over first.
-        let before = strikes.end(call(2), refused(4));
+        let before = strikes.end(call(2), refused(4), &limits);
         assert!(!told(before, 4));
-        let before = strikes.end(call(1), refused(4));
+        let before = strikes.end(call(1), refused(4), &limits);
         assert!(told(before, 4));
         assert_eq!(strikes.take(), None);
         // Nothing new, then something that was left running.
         strikes.begin(call(3), "read", refused(4), &limits);
-        strikes.end(call(3), refused(4));
+        strikes.end(call(3), refused(4), &limits);
         assert_eq!(strikes.take(), None);
+        // Beside a file tool that call tells, since nobody else does; and once.
+        strikes.begin(call(5), "read", refused(4), &limits);
+        strikes.end(call(5), refused(6), &limits);
+        assert!(strikes.take().is_some());
         strikes.begin(call(4), SHELL, refused(9), &limits);
         let earlier = strikes.take().unwrap();
         assert!(
             earlier.starts_with("[before this call, the sandbox's limit of"),
             "{earlier}"
         );
-        let before = strikes.end(call(4), refused(9));
+        let before = strikes.end(call(4), refused(9), &limits);
         assert!(!told(before, 9), "it is not this call's");
     }
 
     #[test]
     fn a_call_that_never_began_is_told_of_nothing() {
-        let mut strikes = Strikes::default();
-        assert_eq!(strikes.end(call(1), refused(7)), refused(7));
+        let (mut strikes, limits) = (Strikes::default(), Limits::default());
+        assert_eq!(strikes.end(call(1), refused(0), &limits), refused(0));
         assert_eq!(strikes.take(), None);
     }
 }

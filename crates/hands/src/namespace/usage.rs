@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     ffi::CStr,
-    fs,
+    fs, io,
     os::{
         fd::{AsFd, AsRawFd as _, OwnedFd},
         unix::fs::PermissionsExt as _,
@@ -14,6 +14,7 @@ use std::{
 };
 
 use outlast_protocol::id::EventId;
+use outlast_sandbox::Deleted;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, statat};
 use tokio::{
     task::spawn_blocking,
@@ -46,6 +47,17 @@ pub(super) struct Use {
     pub(super) bytes: u64,
     /// Files, folders and links.
     pub(super) inodes: u64,
+}
+
+impl Use {
+    /// Adds what is held open and has no name any more.
+    fn with(self, deleted: io::Result<Deleted>) -> Self {
+        let deleted = deleted.unwrap_or_default();
+        Self {
+            bytes: self.bytes.saturating_add(deleted.bytes),
+            inodes: self.inodes.saturating_add(deleted.files),
+        }
+    }
 }
 
 /// What comes of it that calls passed a bound.
@@ -151,8 +163,9 @@ pub(super) async fn keep(hand: Weak<NamespaceHand>) {
         }
         let Some(layer) = alive.layer() else { return };
         let began = Instant::now();
+        let confined = alive.confined();
         // A failure to look is not one to write.
-        let used = spawn_blocking(move || measure(layer.path())).await;
+        let used = spawn_blocking(move || measure(layer.path()).with(confined.deleted())).await;
         let used = used.unwrap_or_default();
         looked = Instant::now();
         pause = BUSY.max(began.elapsed() * SHARE);

@@ -6,7 +6,6 @@ use std::{
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
 };
 
 use outlast_hands::{
@@ -249,7 +248,7 @@ async fn limits_without_groups(
         failed(&many).contains("memory limit of 128 MiB was reached: "),
         "{many:?}"
     );
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    crate::shared::memory_that_no_folder_shows_is_bounded(&hand).await;
     driver
         .reap(hand.incarnation(), Keep::Nothing)
         .await

@@ -1,6 +1,8 @@
 //! Checkpoints of real sandboxes: what comes back, what stands still meanwhile, and that all goes on.
 
-use std::{fs, os::unix::process::CommandExt as _, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs, os::unix::process::CommandExt as _, path::Path, process::Command, sync::Arc, time::Duration,
+};
 
 use outlast_hands::{
     Hand, Keep, Limits, Provisioner as _, Recipe,
@@ -376,4 +378,51 @@ async fn what_a_dead_server_left_standing_still_dies_at_the_next_start() {
     // The process is gone, and its group with it or at the start after the next.
     assert!(!left.exists() || fs::remove_dir(&left).is_ok());
     assert_eq!(sh(&hand, "echo alive").await, "alive");
+}
+
+/// A small disk in memory; taken away again on drop.
+struct Small(tempfile::TempDir);
+
+impl Small {
+    fn mount(size: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "outlast-test", "-o", size]);
+        assert!(mount.arg(dir.path()).status().unwrap().success());
+        Self(dir)
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg("-l").arg(self.0.path()).status());
+    }
+}
+
+/// An image finds no room on the host's disk: that is named, and is no device that failed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_on_the_host_says_so_and_comes_once_there_is_room() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let node = Node::new().await;
+    let hand = node.hand().await;
+    sh(&hand, "head -c 40m /dev/urandom > noise; sync -f noise").await;
+    let (sum, bytes) = taken(&node.driver, hand.incarnation()).await;
+    let small = Small::mount("size=36m");
+    let driver = open(small.0.path().join("hands")).await;
+    let next = recipe();
+    let (limits, pack) = (Limits::default(), packed(&sum, &bytes));
+    let full = driver.restore(next.incarnation, &limits, pack).await;
+    let full = full.unwrap_err();
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull, "{full}");
+    let words = full.to_string();
+    assert!(words.contains("the host's disk is too full"), "{words}");
+    let mut larger = Command::new("mount");
+    larger.args(["-o", "remount,size=200m"]).arg(small.0.path());
+    assert!(larger.status().unwrap().success());
+    laid(&driver, next.incarnation, &sum, &bytes).await;
+    let hand = driver.provision(&next).await.unwrap();
+    assert_eq!(sh(&hand, "stat -c %s noise").await, "41943040");
+    driver.shutdown().await;
 }

@@ -30,6 +30,7 @@ mod limits;
 mod measured;
 mod packages;
 mod relaid;
+mod shared;
 mod support;
 mod timing;
 mod uploads;

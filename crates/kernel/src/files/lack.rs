@@ -28,6 +28,18 @@ pub(super) enum Why {
 }
 
 impl Why {
+    /// Returns the word that an operator is told.
+    pub(super) const fn kind(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Unreachable => "unreachable",
+            Self::Spoilt => "spoilt",
+            Self::Full => "disk_full",
+            Self::Unsupported => "unsupported",
+            Self::Refused => "refused",
+        }
+    }
+
     const fn words(self) -> &'static str {
         match self {
             Self::Gone => "its content is no longer stored",

@@ -9,6 +9,7 @@ use std::{
 use outlast_hands::files::Upload;
 use outlast_protocol::{
     Problem,
+    diagnosis::MissingFile,
     id::{ApiKeyId, FileId, IncarnationId, ResourceId, SessionId},
     session::{AddFile, FileResource, MountPath},
 };
@@ -100,6 +101,17 @@ impl Placed {
         let words = lack::words(new.iter().map(|lack| (&lack.path, lack.why)));
         new.into_iter().for_each(|lack| lack.told = true);
         words
+    }
+
+    /// Returns what a hand lacks, as an operator is told.
+    pub(crate) fn missing(&self, incarnation: IncarnationId) -> Vec<MissingFile> {
+        let all = self.lock();
+        let lacks = all.get(&incarnation).map_or(&[][..], |given| &given.lacks);
+        let missing = |lack: &Lack| MissingFile {
+            file_id: lack.file,
+            kind: lack.why.kind().to_owned(),
+        };
+        lacks.iter().map(missing).collect()
     }
 
     /// Notes that the model heard nothing of what a hand lacks.
@@ -330,6 +342,11 @@ mod tests {
         assert_eq!(placed.tell(hand), None, "of a hand that nobody knows");
         lacks(Why::Unreachable);
         assert!(placed.tell(hand).is_some() && placed.tell(hand).is_none());
+        let missing = placed.missing(hand);
+        assert_eq!(
+            (missing[0].file_id, &*missing[0].kind),
+            (file, "unreachable")
+        );
         lacks(Why::Unreachable);
         assert_eq!(placed.tell(hand), None, "it is the same");
         placed.unheard(hand);
@@ -338,6 +355,7 @@ mod tests {
         assert!(placed.tell(hand).is_some() && !placed.has(hand, &wanted));
         placed.note(hand, Some(wanted.clone()), Vec::new());
         assert!(placed.tell(hand).is_none() && placed.has(hand, &wanted));
+        assert_eq!(placed.missing(hand), []);
         placed.note(hand, None, Vec::new());
         assert!(!placed.has(hand, &wanted), "something else is there too");
     }

@@ -270,6 +270,11 @@ impl Group {
         self.freezer.as_ref()
     }
 
+    /// Tells whether there are none.
+    pub(crate) const fn is_none(&self) -> bool {
+        self.folders.is_empty()
+    }
+
     /// Removes the groups; their processes must be dead or dying.
     pub(crate) fn remove(&self) {
         for folder in &self.folders {

@@ -179,6 +179,7 @@ fn become_program(plan: &Plan, fds: &Descriptors, socket: &OwnedFd) -> Result<()
     root::build(plan, &lowers, disk.as_ref())?;
     binds::show(plan, &folders)?;
     root::enter()?;
+    proc::bound_ipc(plan.limits.memory_bytes);
     proc::mask()?;
     dev::seal()?;
     rustix::process::umask(Permissions::from_raw_mode(0o022));

@@ -1,6 +1,6 @@
 //! Hides the parts of `/proc` that speak of the host, and makes its switches read-only.
 
-use std::{ffi::CString, path::Path};
+use std::{ffi::CString, fs, path::Path};
 
 use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 
@@ -38,6 +38,22 @@ const HIDDEN_FOLDERS: &[&str] = &[
 
 /// Folders that stay readable.
 const READ_ONLY: &[&str] = &["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys"];
+
+/// Message queues that there may be, each of 16 KiB.
+const QUEUES: u64 = 256;
+
+/// Bounds what System V segments and queues take of memory, which stay when nobody has them any more.
+///
+/// A kernel that leaves this to root of the host has it refused; a control group counts them all the same.
+pub(super) fn bound_ipc(memory: u64) {
+    let pages = memory / rustix::param::page_size() as u64;
+    for (file, most) in [("shmall", pages), ("msgmni", QUEUES)] {
+        drop(fs::write(
+            Path::new("/proc/sys/kernel").join(file),
+            most.to_string(),
+        ));
+    }
+}
 
 /// Masks `/proc`; what this kernel does not have is skipped.
 pub(super) fn mask() -> Result<(), Failure> {

@@ -9,7 +9,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::raw;
+use crate::{cgroup::pause, raw};
 
 /// Gives out free devices.
 const CONTROL: &str = "/dev/loop-control";
@@ -17,8 +17,8 @@ const CONTROL: &str = "/dev/loop-control";
 /// One at a time of this process asks for a device and takes it.
 static ATTACHING: Mutex<()> = Mutex::new(());
 
-/// Tries to get a device that others take first.
-const TRIES: usize = 64;
+/// Tries to get a device that others take first, two milliseconds apart.
+const TRIES: usize = 1_000;
 
 /// A device with a file behind it. It lets go of the file when nobody uses it.
 #[derive(Debug)]
@@ -45,7 +45,10 @@ pub(super) fn attach(file: &File, name: &Path) -> io::Result<Device> {
                 });
             }
             // Somebody was faster.
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                last = error;
+                pause();
+            }
             Err(error) => return Err(error),
         }
     }

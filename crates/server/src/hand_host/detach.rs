@@ -46,10 +46,7 @@ pub(crate) fn detach(arguments: impl IntoIterator<Item = OsString>) -> io::Resul
     }
     let mut words = String::new();
     err.read_to_string(&mut words)?;
-    child.wait()?;
-    Err(io::Error::other(
-        words.trim().trim_start_matches("error: ").to_owned(),
-    ))
+    Err(super::unready(&words, child.wait()?))
 }
 
 /// Closes every descriptor but the standard ones: whatever it is, it is not ours.

@@ -4,8 +4,8 @@ use outlast_protocol::{
     Micros,
     deadlines::{Deadline, NextDeadline},
     diagnosis::{
-        CallDiagnosis, CallStands, HandDiagnosis, Part, ServerDiagnosis, SessionDiagnosis,
-        ThreadDiagnosis, Trouble, Unfinished,
+        CallDiagnosis, CallStands, HandDiagnosis, MissingFile, Part, ServerDiagnosis,
+        SessionDiagnosis, ThreadDiagnosis, Trouble, Unfinished,
     },
 };
 
@@ -27,7 +27,11 @@ pub(super) fn session(found: &SessionDiagnosis) -> String {
         lines.extend(thread.calls.iter().map(call));
     }
     lines.extend(found.next_deadline.map(|next| deadline(found.at, next)));
-    lines.extend(found.hand.iter().map(|hand| self::hand(found.at, hand)));
+    if let Some(hand) = &found.hand {
+        lines.push(self::hand(found.at, hand));
+        let missing = |file: &MissingFile| format!("missing   {}: {}", file.file_id, file.kind);
+        lines.extend(hand.missing_files.iter().map(missing));
+    }
     lines.extend(found.troubles.iter().map(|one| trouble(found.at, one)));
     if found.troubles.is_empty() {
         lines.push("troubles  none on record".to_owned());
