@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Deserializer, de};
 use zeroize::Zeroizing;
 
-/// A secret of a request: it cannot be printed or serialized, and its memory is overwritten after use.
+/// A secret: it cannot be printed or serialized, and its memory is overwritten after use.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Secret(Zeroizing<String>);
 
@@ -20,9 +21,45 @@ impl Secret {
     }
 }
 
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self::from(text.to_owned())
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[secret]")
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl de::Visitor<'_> for Text {
+            type Value = Secret;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Secret, E> {
+                Ok(text.into())
+            }
+
+            fn visit_string<E>(self, text: String) -> Result<Secret, E> {
+                Ok(text.into())
+            }
+        }
+
+        deserializer.deserialize_string(Text)
     }
 }
 
@@ -38,5 +75,13 @@ mod tests {
             "[secret] Some([secret])"
         );
         assert_eq!(secret.expose(), "hunter2hunter2");
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_without_being_repeated() {
+        let error = serde_json::from_str::<Secret>("[\"hunter2\"]").unwrap_err();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+        let read: Secret = serde_json::from_str("\"hunter2\\n\"").unwrap();
+        assert_eq!(read.expose(), "hunter2\n");
     }
 }

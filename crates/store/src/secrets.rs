@@ -45,6 +45,10 @@ pub trait Secrets: Debug + Send + Sync {
     /// A note that somebody refreshes it is over by that.
     async fn replace_secret(&self, new: SealedSecret) -> Result<bool, WriteError>;
 
+    /// Replaces what a secret is wrapped in, at the same revision, if it is under the master key `from`
+    /// still; false if it is not, moved or is gone. A note that somebody refreshes it stays.
+    async fn rewrap_secret(&self, from: &str, new: SealedSecret) -> Result<bool, WriteError>;
+
     /// Returns secrets of all owners behind `after`, in their order.
     async fn secrets(
         &self,

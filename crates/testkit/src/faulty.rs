@@ -402,6 +402,10 @@ impl<S: Secrets> Secrets for Faulty<S> {
         self.inner.replace_secret(new).await
     }
 
+    async fn rewrap_secret(&self, from: &str, new: SealedSecret) -> Result<bool, WriteError> {
+        self.inner.rewrap_secret(from, new).await
+    }
+
     async fn secrets(
         &self,
         after: Option<&str>,

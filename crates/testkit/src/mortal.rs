@@ -352,6 +352,11 @@ impl<S: Secrets> Secrets for Mortal<S> {
             .await
     }
 
+    async fn rewrap_secret(&self, from: &str, new: SealedSecret) -> Result<bool, WriteError> {
+        self.writing("rewrap_secret", self.inner.rewrap_secret(from, new))
+            .await
+    }
+
     async fn secrets(
         &self,
         after: Option<&str>,

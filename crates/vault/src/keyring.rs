@@ -110,4 +110,13 @@ pub trait Keyring: Debug + Send + Sync {
     ///
     /// To be called only while nothing is sealed under another key: one that got lost must be missed.
     async fn found(&self) -> Result<(), NoMasterKey>;
+
+    /// Makes a new first key, if making keys is its to do; the others stay known, also to the next
+    /// process. False if it is the operator's, and all that could be done is to look again.
+    async fn turn(&self) -> Result<bool, NoMasterKey>;
+
+    /// Forgets all keys but the first, if making keys is its to do.
+    ///
+    /// To be called only once nothing is under the others, or is about to be.
+    async fn retire(&self) -> Result<(), NoMasterKey>;
 }

@@ -1,22 +1,35 @@
 //! Secrets at rest: sealed under keys that the database does not have.
 //!
-//! A [`Secret`] is sealed under a key of its own, which a master key wraps; a [`Keyring`] has the master
+//! A [`Secret`](outlast_protocol::Secret) is sealed under a key of its own, which a master key wraps; a [`Keyring`] has the master
 //! keys, and they never lie in the database. What may be done with a secret (its URL, its hosts, where
 //! it goes in a request) is sealed along with it, so whoever can write rows can neither read one nor
 //! send one elsewhere.
 
 #![forbid(unsafe_code)]
 
+mod bearer;
 mod cipher;
 mod content;
 mod derive;
+mod keep;
 pub mod keyring;
+mod oauth;
+mod outside;
+mod placed;
+mod refresh;
+pub mod scrub;
 mod seal;
-mod secret;
+mod sweeper;
+mod turn;
+mod validate;
 mod vault;
 
+pub use bearer::Bearer;
 pub use content::{ClientAuth, Content, Hosts, Refresh};
 pub use keyring::{KeyName, Keyring, NoMasterKey};
-pub use seal::{Opening, Place, Sealed, Sealing};
-pub use secret::Secret;
-pub use vault::Vault;
+pub use outlast_protocol::Secret;
+pub use placed::Placed;
+pub use refresh::Failure;
+pub use seal::{Opening, Sealing};
+pub use turn::{Holding, NotTurned, Turned};
+pub use vault::{Parts, Vault};

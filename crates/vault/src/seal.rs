@@ -1,12 +1,13 @@
 //! Seals bytes at one place: under a key of their own, which a master key wraps.
 
 use outlast_protocol::seam::Entropy;
+use outlast_store::SealedSecret;
 use zeroize::Zeroizing;
 
 use crate::{
     cipher::{cipher, decrypt, encrypt},
     derive::Key,
-    keyring::{KeyName, Keyring, NoMasterKey, Unwrapping, Wrapped},
+    keyring::{Keyring, NoMasterKey, Unwrapping, Wrapped},
 };
 
 /// The form of what is sealed: its first byte.
@@ -14,16 +15,24 @@ const FORM: u8 = 1;
 
 /// Where a record belongs. What was sealed at one place opens at no other.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Place<'a> {
+pub(crate) struct Place<'a> {
     /// What it is the secret of: a credential or a resource of a session.
-    pub owner: &'a str,
+    pub(crate) owner: &'a str,
     /// What that goes with: its vault or its session.
-    pub parent: &'a str,
+    pub(crate) parent: &'a str,
     /// From 1, one more with each change.
-    pub revision: u64,
+    pub(crate) revision: u64,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    fn of(sealed: &'a SealedSecret) -> Self {
+        Self {
+            owner: &sealed.owner,
+            parent: &sealed.parent,
+            revision: sealed.revision,
+        }
+    }
+
     /// Returns it as the ciphers bind it: lengths keep one text from running into the next.
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = b"outlast-vault".to_vec();
@@ -35,15 +44,6 @@ impl Place<'_> {
         bytes.extend(self.revision.to_be_bytes());
         bytes
     }
-}
-
-/// What the vault alone can read.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Sealed {
-    /// The master key that wraps the record's key.
-    pub master: KeyName,
-    /// The form, the wrapped key with its length, and what that key encrypts.
-    pub bytes: Vec<u8>,
 }
 
 /// Why nothing was sealed.
@@ -92,6 +92,11 @@ pub enum Opening {
 }
 
 impl Opening {
+    /// Tells whether it is the master key that is missing or wrong.
+    pub fn is_of_master_key(&self) -> bool {
+        matches!(self, Self::NoMasterKey { .. } | Self::WrongMasterKey { .. })
+    }
+
     fn of(owner: &str, cause: Unwrapping) -> Self {
         let owner = owner.to_owned();
         match cause {
@@ -108,61 +113,64 @@ pub(crate) fn seal(
     entropy: &dyn Entropy,
     place: Place<'_>,
     plain: &[u8],
-) -> Result<Sealed, Sealing> {
+) -> Result<SealedSecret, Sealing> {
     let mut key = Key::default();
     entropy.fill(&mut key[..]);
     let bound = place.bytes();
     let wrapped = ring.wrap(&key, &bound)?;
-    Ok(join(
-        wrapped,
-        &encrypt(&cipher(&key), plain, &bound, entropy),
-    ))
+    let encrypted = encrypt(&cipher(&key), plain, &bound, entropy);
+    Ok(join(place, wrapped, &encrypted))
 }
 
-/// Opens what was sealed at that place.
+/// Opens what was sealed at its place.
 pub(crate) fn open(
     ring: &dyn Keyring,
-    place: Place<'_>,
-    sealed: &Sealed,
+    sealed: &SealedSecret,
 ) -> Result<Zeroizing<Vec<u8>>, Opening> {
-    let bound = place.bytes();
-    let (wrapped, encrypted) = part(place.owner, sealed)?;
-    let key = ring.unwrap(&wrapped, &bound);
-    let key = key.map_err(|cause| Opening::of(place.owner, cause))?;
+    let (key, bound, encrypted) = unwrap(ring, sealed)?;
     decrypt(&cipher(&key), encrypted, &bound).ok_or_else(|| Opening::Tampered {
-        owner: place.owner.to_owned(),
+        owner: sealed.owner.clone(),
     })
 }
 
-/// Wraps the key of a record under the current master key; what is sealed stays as it is.
+/// Wraps the key of a record under the current master key; what it encrypts stays as it is.
 ///
 /// # Errors
 ///
 /// As [`open`]; also if there is no current master key.
-pub(crate) fn rewrap(
-    ring: &dyn Keyring,
-    place: Place<'_>,
-    sealed: &Sealed,
-) -> Result<Sealed, Opening> {
-    let bound = place.bytes();
-    let (wrapped, encrypted) = part(place.owner, sealed)?;
-    let key = ring.unwrap(&wrapped, &bound);
-    let key = key.map_err(|cause| Opening::of(place.owner, cause))?;
+pub(crate) fn rewrap(ring: &dyn Keyring, sealed: &SealedSecret) -> Result<SealedSecret, Opening> {
+    let (key, bound, encrypted) = unwrap(ring, sealed)?;
     let wrapped = ring.wrap(&key, &bound);
-    let wrapped = wrapped.map_err(|cause| Opening::of(place.owner, cause.into()))?;
-    Ok(join(wrapped, encrypted))
+    let wrapped = wrapped.map_err(|cause| Opening::of(&sealed.owner, cause.into()))?;
+    Ok(join(Place::of(sealed), wrapped, encrypted))
 }
 
-fn join(wrapped: Wrapped, encrypted: &[u8]) -> Sealed {
+/// Takes the key of a record out: with the place that it is bound to, and what it encrypts.
+fn unwrap<'a>(
+    ring: &dyn Keyring,
+    sealed: &'a SealedSecret,
+) -> Result<(Key, Vec<u8>, &'a [u8]), Opening> {
+    let bound = Place::of(sealed).bytes();
+    let (wrapped, encrypted) = part(sealed)?;
+    let key = ring.unwrap(&wrapped, &bound);
+    let key = key.map_err(|cause| Opening::of(&sealed.owner, cause))?;
+    Ok((key, bound, encrypted))
+}
+
+/// A sealed secret is its form, the wrapped key with its length, and what that key encrypts.
+fn join(place: Place<'_>, wrapped: Wrapped, encrypted: &[u8]) -> SealedSecret {
     let length = u16::try_from(wrapped.bytes.len()).unwrap_or(u16::MAX);
     debug_assert_eq!(
         usize::from(length),
         wrapped.bytes.len(),
         "a wrapped key is short"
     );
-    Sealed {
-        master: wrapped.master,
-        bytes: [
+    SealedSecret {
+        owner: place.owner.to_owned(),
+        parent: place.parent.to_owned(),
+        revision: place.revision,
+        master: wrapped.master.to_string(),
+        sealed: [
             &[FORM],
             &length.to_be_bytes()[..],
             &wrapped.bytes,
@@ -173,10 +181,10 @@ fn join(wrapped: Wrapped, encrypted: &[u8]) -> Sealed {
 }
 
 /// Parts the wrapped key from what it encrypts.
-fn part<'a>(owner: &str, sealed: &'a Sealed) -> Result<(Wrapped, &'a [u8]), Opening> {
-    let owner = || owner.to_owned();
+fn part(sealed: &SealedSecret) -> Result<(Wrapped, &[u8]), Opening> {
+    let owner = || sealed.owner.clone();
     let tampered = || Opening::Tampered { owner: owner() };
-    let (form, rest) = sealed.bytes.split_first().ok_or_else(tampered)?;
+    let (form, rest) = sealed.sealed.split_first().ok_or_else(tampered)?;
     if *form != FORM {
         return Err(Opening::Newer { owner: owner() });
     }
@@ -184,8 +192,11 @@ fn part<'a>(owner: &str, sealed: &'a Sealed) -> Result<(Wrapped, &'a [u8]), Open
     let length = usize::from(u16::from_be_bytes(*length));
     let (wrapped, encrypted) = rest.split_at_checked(length).ok_or_else(tampered)?;
     let wrapped = Wrapped {
-        master: sealed.master.clone(),
+        master: sealed.master.as_str().into(),
         bytes: wrapped.to_vec(),
     };
     Ok((wrapped, encrypted))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,32 +1,68 @@
 //! The vault: seals and opens, and derives keys that outlive a master key.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use outlast_protocol::seam::Entropy;
+use outlast_protocol::seam::{Clock, Entropy};
+use outlast_reach::Dialer;
+use outlast_store::{SealedSecret, Store};
+use tokio::{sync::Notify, time::Instant};
+use tokio_util::task::TaskTracker;
 use zeroize::Zeroizing;
 
 use crate::{
-    Content, Keyring, Opening, Place, Sealed, Sealing,
+    Content, Keyring, Opening, Sealing,
     derive::{Key, derive},
-    seal,
+    outside::Outside,
+    placed::Shelf,
+    refresh::Flights,
+    seal::{self, Place},
+    sweeper::Sweepers,
 };
 
-/// Where the root lies: the key that others are derived from.
-const ROOT: Place<'static> = Place {
-    owner: "root",
-    parent: "root",
-    revision: 1,
-};
-
-/// Seals and opens secrets. Cheap to clone.
+/// What a vault is made of.
 #[derive(Clone, Debug)]
-pub struct Vault(Arc<Inner>);
+pub struct Parts {
+    /// Where sealed secrets lie.
+    pub store: Arc<dyn Store>,
+    /// Whether no other process uses that store.
+    pub alone: bool,
+    /// Has the master keys.
+    pub ring: Arc<dyn Keyring>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Draws keys.
+    pub entropy: Arc<dyn Entropy>,
+    /// Connects to token endpoints and MCP servers.
+    pub dialer: Dialer,
+}
+
+/// Seals and opens secrets, and lends them to those that forward requests. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Vault(pub(crate) Arc<Inner>);
 
 #[derive(Debug)]
-struct Inner {
-    ring: Arc<dyn Keyring>,
-    entropy: Arc<dyn Entropy>,
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) alone: bool,
+    pub(crate) ring: Arc<dyn Keyring>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) outside: Outside,
+    /// What keys are derived from.
     root: OnceLock<Root>,
+    /// Why secrets cannot be read, as it was last found.
+    trouble: Mutex<Option<String>>,
+    /// Told when a master key was missed.
+    pub(crate) missed: Notify,
+    /// Held by whoever brings records under another master key.
+    pub(crate) turning: tokio::sync::Mutex<()>,
+    /// When this process last turned to another master key.
+    pub(crate) turned_at: Mutex<Option<Instant>>,
+    pub(crate) shelf: Shelf,
+    pub(crate) sweepers: Sweepers,
+    pub(crate) flights: Flights,
+    /// Refreshes go on if nobody waits for them: what a token endpoint gave is given once.
+    pub(crate) tasks: TaskTracker,
 }
 
 /// A random key, sealed like any secret: what is derived from it stays when the master key changes.
@@ -39,87 +75,114 @@ impl std::fmt::Debug for Root {
 }
 
 impl Vault {
-    /// Makes a vault that derives nothing before it has its [root](Self::take_root).
-    pub fn new(ring: Arc<dyn Keyring>, entropy: Arc<dyn Entropy>) -> Self {
+    /// Makes a vault. It derives nothing before it is [unlocked](Self::unlock).
+    pub fn new(parts: Parts) -> Self {
         Self(Arc::new(Inner {
-            ring,
-            entropy,
+            store: parts.store,
+            alone: parts.alone,
+            ring: parts.ring,
+            clock: parts.clock,
+            entropy: parts.entropy,
+            outside: Outside::new(parts.dialer),
             root: OnceLock::new(),
+            trouble: Mutex::new(Some("it was not unlocked yet".to_owned())),
+            missed: Notify::new(),
+            turning: tokio::sync::Mutex::new(()),
+            turned_at: Mutex::new(None),
+            shelf: Shelf::default(),
+            sweepers: Sweepers::default(),
+            flights: Flights::default(),
+            tasks: TaskTracker::new(),
         }))
     }
 
-    /// Returns who has the master keys.
-    pub fn keyring(&self) -> &dyn Keyring {
-        &*self.0.ring
-    }
-
-    /// Seals what a credential holds.
+    /// Seals what an owner holds, at that revision.
     ///
     /// # Errors
     ///
     /// If there is no master key.
-    pub fn seal(&self, place: Place<'_>, content: &Content) -> Result<Sealed, Sealing> {
-        seal::seal(&*self.0.ring, &*self.0.entropy, place, &content.bytes())
+    pub fn seal(
+        &self,
+        owner: &str,
+        parent: &str,
+        revision: u64,
+        content: &Content,
+    ) -> Result<SealedSecret, Sealing> {
+        self.0.seal(owner, parent, revision, &content.bytes())
     }
 
-    /// Opens what was sealed at this place.
+    /// Opens what was sealed for this owner, parent and revision.
     ///
     /// # Errors
     ///
     /// If there is no master key or not the one it is under, or if it is not what was sealed there.
-    pub fn open(&self, place: Place<'_>, sealed: &Sealed) -> Result<Content, Opening> {
-        let bytes = seal::open(&*self.0.ring, place, sealed)?;
+    pub fn open(&self, sealed: &SealedSecret) -> Result<Content, Opening> {
+        let bytes = self.0.open(sealed)?;
         // It is what we sealed; what cannot be read is of a version that knows more.
         serde_json::from_slice(&bytes).map_err(|_| Opening::Newer {
-            owner: place.owner.to_owned(),
+            owner: sealed.owner.clone(),
         })
     }
 
-    /// Wraps the key of a record under the current master key; what is sealed stays as it is.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open).
-    pub fn rewrap(&self, place: Place<'_>, sealed: &Sealed) -> Result<Sealed, Opening> {
-        seal::rewrap(&*self.0.ring, place, sealed)
-    }
-
-    /// Draws a root and seals it, for a store that has none.
-    ///
-    /// # Errors
-    ///
-    /// If there is no master key.
-    pub fn new_root(&self) -> Result<Sealed, Sealing> {
-        let mut root = Key::default();
-        self.0.entropy.fill(&mut root[..]);
-        seal::seal(&*self.0.ring, &*self.0.entropy, ROOT, &root[..])
-    }
-
-    /// Takes the root that a store has; from then on keys are derived.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open).
-    pub fn take_root(&self, sealed: &Sealed) -> Result<(), Opening> {
-        let bytes = seal::open(&*self.0.ring, ROOT, sealed)?;
-        let mut root = Key::default();
-        if bytes.len() != root.len() {
-            return Err(Opening::Newer {
-                owner: ROOT.owner.to_owned(),
-            });
-        }
-        root.copy_from_slice(&bytes);
-        self.0.root.get_or_init(|| Root(root));
-        Ok(())
-    }
-
     /// Derives a key for one purpose and context, the same at all times and on all nodes of a store;
-    /// `None` while there is no root.
+    /// `None` while the vault is not unlocked.
     pub fn derive(&self, purpose: &str, context: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
         let Root(root) = self.0.root.get()?;
         Some(derive(root, purpose, context))
     }
+
+    /// Returns why secrets cannot be read, if they cannot: words for an operator, that say what to do.
+    pub fn trouble(&self) -> Option<String> {
+        self.0.trouble().clone()
+    }
+
+    /// Waits until refreshes that are on their way are written down.
+    pub async fn close(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
 }
 
-#[cfg(test)]
-mod tests;
+impl Inner {
+    pub(crate) fn seal(
+        &self,
+        owner: &str,
+        parent: &str,
+        revision: u64,
+        plain: &[u8],
+    ) -> Result<SealedSecret, Sealing> {
+        let place = Place {
+            owner,
+            parent,
+            revision,
+        };
+        seal::seal(&*self.ring, &*self.entropy, place, plain)
+    }
+
+    /// Opens it, and has the master keys looked for again where one is missed.
+    pub(crate) fn open(&self, sealed: &SealedSecret) -> Result<Zeroizing<Vec<u8>>, Opening> {
+        let opened = seal::open(&*self.ring, sealed);
+        if opened.as_ref().is_err_and(Opening::is_of_master_key) {
+            self.missed.notify_one();
+        }
+        opened
+    }
+
+    /// Takes a root; the first one stays.
+    pub(crate) fn take_root(&self, sealed: &SealedSecret) -> Result<(), Opening> {
+        let bytes = self.open(sealed)?;
+        let mut root = Key::default();
+        if bytes.len() != root.len() {
+            return Err(Opening::Newer {
+                owner: sealed.owner.clone(),
+            });
+        }
+        root.copy_from_slice(&bytes);
+        self.root.get_or_init(|| Root(root));
+        Ok(())
+    }
+
+    pub(crate) fn trouble(&self) -> MutexGuard<'_, Option<String>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -10,6 +10,7 @@ pub(super) async fn run(world: &impl AsyncFn() -> World) {
     one_of_many_refreshes(&world().await).await;
     a_refresh_that_hangs_is_over_in_time(&world().await).await;
     all_are_read_in_order(&world().await).await;
+    what_is_wrapped_anew_stays_what_it_is(&world().await).await;
     one_of_many_is_the_first(&world().await).await;
 }
 
@@ -123,4 +124,42 @@ async fn all_are_read_in_order(world: &World) {
     assert_eq!(read(Some("b"), 2).await, "c d");
     assert_eq!(read(Some("bb"), 9).await, "c d");
     assert_eq!(read(Some("d"), 9).await, "");
+}
+
+async fn what_is_wrapped_anew_stays_what_it_is(world: &World) {
+    let family = Family::found(world).await;
+    let first = family.ward("a").await;
+    let until = world.clock.now().after(Duration::from_secs(30));
+    let claim = || world.store.claim_refresh("a", 1, world.clock.now(), until);
+    assert!(claim().await.unwrap());
+    let wrapped = SealedSecret {
+        revision: 1,
+        ..next(&first, "wrapped")
+    };
+    let master = first.master.clone();
+    assert!(
+        !world
+            .store
+            .rewrap_secret("another", wrapped.clone())
+            .await
+            .unwrap()
+    );
+    let later = next(&first, "later");
+    assert!(!world.store.rewrap_secret(&master, later).await.unwrap());
+    assert!(
+        world
+            .store
+            .rewrap_secret(&master, wrapped.clone())
+            .await
+            .unwrap()
+    );
+    assert!(!world.store.rewrap_secret(&master, first).await.unwrap());
+    let stored = world.store.secret("a").await.unwrap();
+    assert_eq!(stored, Some(wrapped.clone()));
+    assert!(!claim().await.unwrap(), "whoever refreshes it still does");
+    let nobody = SealedSecret {
+        owner: "nobody".to_owned(),
+        ..wrapped
+    };
+    assert!(!world.store.rewrap_secret("second", nobody).await.unwrap());
 }

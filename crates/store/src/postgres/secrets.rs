@@ -73,6 +73,15 @@ pub(super) async fn replace(tx: &Connection, new: &SealedSecret) -> Result<bool,
     Ok(tx.run(text, &values).await? > 0)
 }
 
+/// Replaces what a secret is wrapped in.
+pub(super) async fn rewrap(tx: &Connection, from: &str, new: &SealedSecret) -> Result<bool, Fault> {
+    let text = "UPDATE secrets SET master = $4, sealed = $5 \
+                WHERE owner = $1 AND revision = $2 AND master = $3";
+    let revision = integer(new.revision);
+    let values: [Value<'_>; 5] = [&new.owner, &revision, &from, &new.master, &new.sealed];
+    Ok(tx.run(text, &values).await? > 0)
+}
+
 /// Notes that somebody refreshes a secret.
 pub(super) async fn claim(
     tx: &Connection,

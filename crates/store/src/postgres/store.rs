@@ -181,6 +181,10 @@ impl Secrets for Postgres {
         Ok(secrets::replace(&*self.pool.get().await?, &new).await?)
     }
 
+    async fn rewrap_secret(&self, from: &str, new: SealedSecret) -> Result<bool, WriteError> {
+        Ok(secrets::rewrap(&*self.pool.get().await?, from, &new).await?)
+    }
+
     async fn secrets(
         &self,
         after: Option<&str>,

@@ -70,6 +70,19 @@ pub(super) fn replace(transaction: &Connection, new: &SealedSecret) -> Result<bo
     Ok(transaction.prepare_cached(text)?.execute(values)? > 0)
 }
 
+/// Replaces what a secret is wrapped in.
+pub(super) fn rewrap(
+    transaction: &Connection,
+    from: &str,
+    new: &SealedSecret,
+) -> Result<bool, Fault> {
+    let text = "UPDATE secrets SET master = ?4, sealed = ?5 \
+                WHERE owner = ?1 AND revision = ?2 AND master = ?3";
+    let revision = integer(new.revision);
+    let values = params![new.owner, revision, from, new.master, new.sealed];
+    Ok(transaction.prepare_cached(text)?.execute(values)? > 0)
+}
+
 /// Notes that somebody refreshes a secret.
 pub(super) fn claim(
     transaction: &Connection,

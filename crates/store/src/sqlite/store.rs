@@ -203,6 +203,12 @@ impl Secrets for Sqlite {
             .await
     }
 
+    async fn rewrap_secret(&self, from: &str, new: SealedSecret) -> Result<bool, WriteError> {
+        let from = from.to_owned();
+        self.write(move |tx| secrets::rewrap(tx, &from, &new).map(Ok))
+            .await
+    }
+
     async fn secrets(
         &self,
         after: Option<&str>,

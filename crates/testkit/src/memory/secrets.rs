@@ -31,6 +31,17 @@ impl Secrets for Memory {
         Ok(fits)
     }
 
+    async fn rewrap_secret(&self, from: &str, new: SealedSecret) -> Result<bool, WriteError> {
+        let mut inner = self.lock();
+        let held = inner.secrets.get_mut(&new.owner);
+        let held =
+            held.filter(|held| held.secret.revision == new.revision && held.secret.master == from);
+        Ok(held.is_some_and(|held| {
+            held.secret = new;
+            true
+        }))
+    }
+
     async fn secrets(
         &self,
         after: Option<&str>,

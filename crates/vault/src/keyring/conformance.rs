@@ -31,6 +31,7 @@ where
     finds_changes(&*first);
     knows_what_it_lacks(&*first);
     tells_nothing(&*first);
+    turns(&*first, &factory).await;
 }
 
 fn key() -> Key {
@@ -92,5 +93,35 @@ fn tells_nothing(ring: &dyn Keyring) {
             format!("{ring:?}").contains(&name.to_string()),
             "names may be known"
         );
+    }
+}
+
+/// What was wrapped before a turn is read after it, by this process and the next; after the old keys
+/// retired it is not.
+async fn turns<F, Fut>(ring: &dyn Keyring, factory: &F)
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Arc<dyn Keyring>>,
+{
+    let (before, names) = (ring.wrap(&key(), b"here").unwrap(), ring.names().unwrap());
+    if !ring.turn().await.unwrap() {
+        assert_eq!(ring.names().unwrap(), names, "the operator has no other");
+        ring.retire().await.unwrap();
+        assert_eq!(ring.names().unwrap(), names, "they are not its to forget");
+        return;
+    }
+    assert_eq!(ring.names().unwrap()[1..], names);
+    let after = ring.wrap(&key(), b"here").unwrap();
+    let next = factory().await;
+    for ring in [ring, &*next] {
+        assert_eq!(ring.unwrap(&before, b"here").unwrap(), key());
+        assert_eq!(ring.unwrap(&after, b"here").unwrap(), key());
+    }
+    ring.retire().await.unwrap();
+    assert_eq!(ring.names().unwrap(), std::slice::from_ref(&after.master));
+    let next = factory().await;
+    for ring in [ring, &*next] {
+        ring.unwrap(&before, b"here").unwrap_err();
+        assert_eq!(ring.unwrap(&after, b"here").unwrap(), key());
     }
 }

@@ -70,8 +70,7 @@ impl fmt::Debug for MasterKey {
 ///
 /// Which one is none, without a digit of it. `origin` says where the text is from.
 pub(super) fn parse(text: &str, origin: &str) -> Result<Vec<MasterKey>, NoMasterKey> {
-    let parts = text.split([',', ' ', '\t', '\r', '\n']);
-    let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
+    let parts: Vec<_> = parts(text).collect();
     if parts.is_empty() {
         return Err(NoMasterKey::new(format!("{origin} holds no master key")));
     }
@@ -93,6 +92,12 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Vec<MasterKey>, NoMaster
         }
     }
     Ok(keys)
+}
+
+/// Parts the keys of a text.
+pub(super) fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split([',', ' ', '\t', '\r', '\n']);
+    parts.filter(|part| !part.is_empty())
 }
 
 /// Reads one key.

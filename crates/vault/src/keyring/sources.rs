@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -104,16 +104,44 @@ impl Keyring for Sources {
         if let Source::Own(path) = &self.source
             && file::read(path)?.is_none()
         {
-            let text = master::draw(&*self.entropy);
-            file::write(path, &text).map_err(|error| {
-                NoMasterKey::new(format!(
-                    "no master key can be kept in `{}`: {error}",
-                    path.display()
-                ))
-            })?;
+            write(path, &master::draw(&*self.entropy))?;
         }
         self.renew().await
     }
+
+    async fn turn(&self) -> Result<bool, NoMasterKey> {
+        let Source::Own(path) = &self.source else {
+            return self.renew().await.map(|()| false);
+        };
+        let known = file::read(path)?.ok_or_else(|| absent(&self.source))?;
+        let fresh = master::draw(&*self.entropy);
+        write(
+            path,
+            &Zeroizing::new(format!("{}\n{}", *fresh, known.trim())),
+        )?;
+        self.renew().await.map(|()| true)
+    }
+
+    async fn retire(&self) -> Result<(), NoMasterKey> {
+        let Source::Own(path) = &self.source else {
+            return Ok(());
+        };
+        let known = file::read(path)?.ok_or_else(|| absent(&self.source))?;
+        if let Some(first) = master::parts(&known).next() {
+            write(path, first)?;
+        }
+        self.renew().await
+    }
+}
+
+/// Writes a file of our own.
+fn write(path: &Path, text: &str) -> Result<(), NoMasterKey> {
+    file::write(path, text).map_err(|error| {
+        NoMasterKey::new(format!(
+            "no master key can be kept in `{}`: {error}",
+            path.display()
+        ))
+    })
 }
 
 fn names(keys: &Result<Vec<MasterKey>, NoMasterKey>) -> Result<Vec<KeyName>, NoMasterKey> {

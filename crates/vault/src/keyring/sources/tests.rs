@@ -3,7 +3,6 @@
 use std::{
     fs,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
-    path::Path,
     time::Duration,
 };
 

@@ -1,0 +1,191 @@
+//! The credentials that egress puts in the place of placeholders.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use outlast_protocol::{
+    credential::{Auth, Credential},
+    id::{CredentialId, VaultId},
+};
+use outlast_store::{Order, ReadError, ResourceKind, ResourceQuery, SealedSecret};
+use tokio::time::Instant;
+
+use crate::{Content, Failure, Hosts, Secret, Vault};
+
+/// How long what was read counts: rotation, archive and deletion reach running sessions that late.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// How long it is kept for the next one that asks.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// More than a vault has.
+const MOST: usize = 100;
+
+/// A credential that egress puts in the place of a placeholder.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// Which.
+    pub credential: CredentialId,
+    /// The vault it is in.
+    pub vault: VaultId,
+    /// The variable.
+    pub name: String,
+    /// Its value.
+    pub value: Secret,
+    /// Which hosts may get it.
+    pub hosts: Hosts,
+    /// Whether it is put into headers.
+    pub header: bool,
+    /// Whether it is put into bodies.
+    pub body: bool,
+}
+
+/// What was read, by the vaults that were asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf(Mutex<HashMap<Vec<VaultId>, Read>>);
+
+/// What was read, when, and of secrets at which revisions.
+#[derive(Clone, Debug)]
+struct Read {
+    looked: Instant,
+    of: Revisions,
+    placed: Arc<[Placed]>,
+}
+
+type Revisions = Vec<(CredentialId, u64)>;
+
+impl Shelf {
+    fn get(&self, vaults: &[VaultId]) -> Option<Read> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Values that nobody asks for any more are wiped.
+        all.retain(|_, read| read.looked.elapsed() < KEPT);
+        all.get(vaults).cloned()
+    }
+
+    fn put(&self, vaults: &[VaultId], of: Revisions, placed: Arc<[Placed]>) {
+        let looked = Instant::now();
+        let read = Read { looked, of, placed };
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(vaults.to_vec(), read);
+    }
+}
+
+impl Vault {
+    /// Returns the variables of these vaults. Of several with one name that of the first vault counts.
+    ///
+    /// What changes is seen some seconds later; as long as nothing does, the same `Arc` is returned. One
+    /// that was changed outside the server is left out.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be read: there is no master key, or not the right one, or no store.
+    pub async fn placed(&self, vaults: &[VaultId]) -> Result<Arc<[Placed]>, Failure> {
+        if vaults.is_empty() {
+            return Ok(Arc::default());
+        }
+        let read = self.0.shelf.get(vaults);
+        if let Some(read) = read.as_ref().filter(|read| read.looked.elapsed() < FRESH) {
+            return Ok(read.placed.clone());
+        }
+        let found = self.variables(vaults).await?;
+        let of: Revisions = found
+            .iter()
+            .map(|(one, sealed)| (one.id, sealed.revision))
+            .collect();
+        let placed = match read {
+            Some(read) if read.of == of => read.placed,
+            Some(_) | None => self.place_all(&found)?,
+        };
+        self.0.shelf.put(vaults, of, placed.clone());
+        Ok(placed)
+    }
+
+    /// Returns the variables of these vaults, the first of a name alone, with their secrets.
+    async fn variables(
+        &self,
+        vaults: &[VaultId],
+    ) -> Result<Vec<(Credential, SealedSecret)>, Failure> {
+        let (mut found, mut names) = (Vec::new(), HashSet::new());
+        for vault in vaults {
+            for credential in self.credentials(*vault).await? {
+                let Auth::EnvironmentVariable { secret_name, .. } = &credential.auth else {
+                    continue;
+                };
+                let sealed = self.0.store.secret(&credential.id.to_string()).await?;
+                if let Some(sealed) = sealed
+                    && names.insert(secret_name.clone())
+                {
+                    found.push((credential, sealed));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn place_all(&self, found: &[(Credential, SealedSecret)]) -> Result<Arc<[Placed]>, Failure> {
+        let mut placed = Vec::with_capacity(found.len());
+        for (credential, sealed) in found {
+            match self.open(sealed) {
+                Ok(content) => placed.extend(place(credential, content)),
+                Err(error) if error.is_of_master_key() => return Err(error.into()),
+                Err(error) => tracing::error!("{error}"),
+            }
+        }
+        Ok(placed.into())
+    }
+
+    /// Returns the active credentials of a vault, oldest first.
+    pub(crate) async fn credentials(&self, vault: VaultId) -> Result<Vec<Credential>, Failure> {
+        let query = ResourceQuery {
+            kind: ResourceKind::Credential,
+            parent: Some(vault.to_string()),
+            created_gte: None,
+            created_lte: None,
+            archived: false,
+            order: Order::Forwards,
+            after: None,
+            limit: MOST,
+        };
+        let page = self.0.store.list(&query).await?;
+        let read = |body: &str| {
+            serde_json::from_str(body)
+                .map_err(|error| Failure::Store(format!("a credential cannot be read: {error}")))
+        };
+        page.items
+            .iter()
+            .map(|item| read(item.body.get()))
+            .collect()
+    }
+}
+
+/// Returns what was sealed of a variable: its name counts as it was sealed.
+fn place(credential: &Credential, content: Content) -> Option<Placed> {
+    let Content::EnvironmentVariable {
+        name,
+        value,
+        hosts,
+        header,
+        body,
+    } = content
+    else {
+        return None;
+    };
+    Some(Placed {
+        credential: credential.id,
+        vault: credential.vault_id,
+        name,
+        value,
+        hosts,
+        header,
+        body,
+    })
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        Self::Store(error.to_string())
+    }
+}
