@@ -6,9 +6,8 @@ use axum::{
     body::Body,
     extract::{FromRequest, FromRequestParts, RawPathParams, Request},
 };
-use bytes::Bytes;
 use futures::StreamExt as _;
-use http::{HeaderMap, header, request::Parts};
+use http::{HeaderMap, Method, header, request::Parts};
 use outlast_protocol::{
     ErrorCode, Problem,
     id::{
@@ -21,6 +20,7 @@ use outlast_protocol::{
 };
 use serde_json::Value;
 use tokio::time::timeout;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::{
     app::Shared,
@@ -194,23 +194,84 @@ impl FromRequest<Shared> for Submission {
     type Rejection = Failure;
 
     async fn from_request(request: Request, app: &Shared) -> Result<Self, Failure> {
-        let (parts, body) = request.into_parts();
-        let by = caller(&parts)?;
-        Query::parse(parts.uri.query().unwrap_or_default())?.finish()?;
-        let mut held = app.intake.hold();
-        let bytes = collect(&parts.headers, body, &mut held).await?;
-        let path = parts.uri.path();
-        let attempt = Attempt::read(&parts.headers, by, &parts.method, path, &bytes)?;
-        Ok(Self {
-            by,
-            body: read::body(&bytes)?,
-            attempt: attempt.map(|attempt| Sending {
-                attempt,
-                over: parts.extensions.get::<Connection>().cloned(),
-            }),
-            _held: held,
-        })
+        submit(request, app, Attempt::read).await
     }
+}
+
+/// A request that may bring secrets. It cannot be printed, and what it brought is overwritten when it
+/// is dropped.
+pub(crate) struct Confidential(Submission);
+
+impl Confidential {
+    /// Returns the body, `{}` if it was empty.
+    pub(crate) fn body(&self) -> &Value {
+        &self.0.body
+    }
+
+    /// Returns what a repeat of it would look like; nothing in it tells what was brought.
+    pub(crate) fn attempt(&self) -> Option<Sending> {
+        self.0.attempt.clone()
+    }
+}
+
+impl std::fmt::Debug for Confidential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Confidential").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Confidential {
+    fn drop(&mut self) {
+        wipe(&mut self.0.body);
+    }
+}
+
+impl FromRequest<Shared> for Confidential {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, Failure> {
+        let key = app.vault.derive("receipts", b"");
+        let attempt = |headers: &HeaderMap, by, method: &Method, path: &str, body: &[u8]| match &key
+        {
+            Some(key) => Attempt::keyed(key, headers, by, method, path, body),
+            // Then nothing can be sealed, so nothing is accepted that could be repeated.
+            None => Ok(None),
+        };
+        submit(request, app, attempt).await.map(Self)
+    }
+}
+
+/// Overwrites every text of a body.
+fn wipe(value: &mut Value) {
+    match value {
+        Value::String(text) => text.zeroize(),
+        Value::Array(list) => list.iter_mut().for_each(wipe),
+        Value::Object(map) => map.values_mut().for_each(wipe),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Reads a request that changes something; `attempt` says what a repeat of it would look like.
+async fn submit(
+    request: Request,
+    app: &Shared,
+    attempt: impl FnOnce(&HeaderMap, ApiKeyId, &Method, &str, &[u8]) -> Result<Option<Attempt>, Problem>,
+) -> Result<Submission, Failure> {
+    let (parts, body) = request.into_parts();
+    let by = caller(&parts)?;
+    Query::parse(parts.uri.query().unwrap_or_default())?.finish()?;
+    let mut held = app.intake.hold();
+    let bytes = collect(&parts.headers, body, &mut held).await?;
+    let attempt = attempt(&parts.headers, by, &parts.method, parts.uri.path(), &bytes)?;
+    Ok(Submission {
+        by,
+        body: read::body(&bytes)?,
+        attempt: attempt.map(|attempt| Sending {
+            attempt,
+            over: parts.extensions.get::<Connection>().cloned(),
+        }),
+        _held: held,
+    })
 }
 
 /// Returns how long a body says it is.
@@ -223,13 +284,19 @@ pub(crate) fn announced(headers: &HeaderMap) -> Option<u64> {
 ///
 /// One that says it is longer is refused before anything of it is read: a client that waits for
 /// `100 Continue` never sends it. What others are still sending is the connection's to take.
-async fn collect(headers: &HeaderMap, body: Body, held: &mut Held) -> Result<Bytes, Problem> {
+///
+/// It may hold secrets, whichever request it is of, so it is overwritten when it is dropped.
+async fn collect(
+    headers: &HeaderMap,
+    body: Body,
+    held: &mut Held,
+) -> Result<Zeroizing<Vec<u8>>, Problem> {
     if announced(headers).is_some_and(|size| size > limits::BODY_BYTES as u64) {
         return Err(too_large());
     }
     let mut stream = body.into_data_stream();
     // Grows as it arrives: a client that announces much and sends nothing takes nothing.
-    let mut whole = Vec::new();
+    let mut whole = Zeroizing::new(Vec::new());
     while let Some(chunk) = timeout(PAUSE, stream.next())
         .await
         .map_err(|_| too_slow())?
@@ -242,7 +309,7 @@ async fn collect(headers: &HeaderMap, body: Body, held: &mut Held) -> Result<Byt
         held.grow(whole.len() + chunk.len())?;
         whole.extend_from_slice(&chunk);
     }
-    Ok(whole.into())
+    Ok(whole)
 }
 
 pub(crate) fn too_slow() -> Problem {

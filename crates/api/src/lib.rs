@@ -11,6 +11,7 @@ mod answer;
 mod app;
 mod auth;
 mod connection;
+mod credentials;
 mod environments;
 mod events;
 mod extract;

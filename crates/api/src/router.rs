@@ -11,7 +11,7 @@ use outlast_kernel::{Kernel, WhileAway};
 use crate::{
     Api, agents,
     app::{App, Shared},
-    auth, environments, events,
+    auth, credentials, environments, events,
     failure::{Failure, overloaded},
     files, health, keys, later, observe, own, resources, sessions, stream, threads, vaults,
 };
@@ -134,6 +134,27 @@ fn vaults() -> Router<Shared> {
         .route("/v1/vaults", post(vaults::create).get(vaults::list))
         .route("/v1/vaults/{vault_id}", one)
         .route("/v1/vaults/{vault_id}/archive", post(vaults::archive))
+        .merge(credentials())
+}
+
+fn credentials() -> Router<Shared> {
+    let one = get(credentials::retrieve)
+        .post(credentials::update)
+        .delete(credentials::delete);
+    Router::new()
+        .route(
+            "/v1/vaults/{vault_id}/credentials",
+            post(credentials::create).get(credentials::list),
+        )
+        .route("/v1/vaults/{vault_id}/credentials/{credential_id}", one)
+        .route(
+            "/v1/vaults/{vault_id}/credentials/{credential_id}/archive",
+            post(credentials::archive),
+        )
+        .route(
+            "/v1/vaults/{vault_id}/credentials/{credential_id}/mcp_oauth_validate",
+            post(credentials::validate),
+        )
 }
 
 fn sessions() -> Router<Shared> {

@@ -79,6 +79,7 @@ pub(crate) async fn delete(
     let resources = app.kernel.resources();
     let removed = resources.remove(ResourceKind::Vault, &id.to_string()).await;
     removed.map_err(|fault| plain::write::<Vault>(&fault))?;
+    app.kernel.scrub_soon();
     Ok(answer::json(answer::deleted(&id, "vault_deleted")))
 }
 
@@ -106,7 +107,10 @@ impl App {
                 .replace_family(parent, wards, None)
                 .await
             {
-                Ok(()) => return Ok(text),
+                Ok(()) => {
+                    self.kernel.scrub_soon();
+                    return Ok(text);
+                }
                 Err(WriteError::Moved { .. }) => {}
                 Err(fault) => return Err(plain::write::<Vault>(&fault)),
             }

@@ -223,6 +223,16 @@ impl Kernel {
         &*self.0.store
     }
 
+    /// Has the store's own files emptied of secrets that were removed; nobody waits for it.
+    pub fn scrub_soon(&self) {
+        let store = self.0.store.clone();
+        self.0.tasks.spawn(async move {
+            if let Err(fault) = store.scrub().await {
+                tracing::warn!("removed secrets may still lie in the log of the store: {fault}");
+            }
+        });
+    }
+
     /// Returns the present moment.
     pub fn now(&self) -> Micros {
         self.0.clock.now()

@@ -84,12 +84,14 @@ codes! {
     Timeout = 408, "timeout_error";
     /// The log cannot be written now: the disk fails, the database is gone. Nothing was accepted.
     Unavailable = 503, "api_error";
+    /// The server has not the master key that secrets are sealed under. Nothing was accepted.
+    VaultLocked = 503, "api_error", "vault_locked";
 }
 
 impl ErrorCode {
     /// Tells clients whether the same request may succeed later; `None` leaves it to the status.
     pub fn is_retryable(self) -> Option<bool> {
-        (self == Self::Conflict).then_some(false)
+        matches!(self, Self::Conflict | Self::VaultLocked).then_some(false)
     }
 
     /// Tells whether it passes by itself, so that clients are told when to come back.

@@ -10,6 +10,7 @@ mod late;
 mod parts;
 mod socket;
 mod start;
+mod vault;
 
 use std::{
     net::SocketAddr,
@@ -19,6 +20,7 @@ use std::{
 };
 
 use outlast_kernel::Kernel;
+use outlast_vault::Vault;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -65,6 +67,7 @@ pub struct Server {
     /// The loop that takes leases.
     worker: TaskTracker,
     stop_worker: CancellationToken,
+    vault: Vault,
     failed: CancellationToken,
 }
 
@@ -129,6 +132,7 @@ impl Server {
         self.stop_worker.cancel();
         self.worker.close();
         self.worker.wait().await;
+        self.vault.close().await;
         self.kernel.end().await;
         self.hands.close().await;
         self.database.close().await;

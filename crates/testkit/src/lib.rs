@@ -14,5 +14,6 @@ pub mod mortal;
 pub mod postgres;
 pub mod random;
 pub mod time;
+pub mod vault;
 
 pub use outlast_store::conformance::fixture as build;

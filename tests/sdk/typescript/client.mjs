@@ -30,7 +30,7 @@ export function watch(target, seen, path = '') {
 }
 
 async function call(target, method, given, seen, path) {
-  seen.calls.add(path.replace(/[A-Z]/g, (sign) => `_${sign.toLowerCase()}`));
+  seen.calls.add(path.replace(/[A-Z]+/g, (sign) => `_${sign.toLowerCase()}`));
   const result = await method.apply(target, given);
   if (result instanceof Response) return result;
   if (result?.controller) return new Events(result, seen, path);

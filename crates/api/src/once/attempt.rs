@@ -1,12 +1,14 @@
 //! What makes two requests the same.
 
-use bytes::Bytes;
 use http::{HeaderMap, Method};
 use outlast_protocol::{Micros, Problem, id::ApiKeyId};
 use outlast_store::{Receipt, Reply, Unless};
 
 /// Characters of an `Idempotency-Key`.
 const KEY: usize = 255;
+
+/// What bodies with secrets are hashed under.
+pub(crate) type Key = [u8; 32];
 
 /// One sending of a request that may be repeated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,7 +35,31 @@ impl Attempt {
         by: ApiKeyId,
         method: &Method,
         path: &str,
-        body: &Bytes,
+        body: &[u8],
+    ) -> Result<Option<Self>, Problem> {
+        Self::under(None, headers, by, method, path, body)
+    }
+
+    /// Does so for a body that may hold a secret: what is kept of it is hashed under a key, so that
+    /// nobody who sees it can try out what the secret is.
+    pub(crate) fn keyed(
+        key: &Key,
+        headers: &HeaderMap,
+        by: ApiKeyId,
+        method: &Method,
+        path: &str,
+        body: &[u8],
+    ) -> Result<Option<Self>, Problem> {
+        Self::under(Some(key), headers, by, method, path, body)
+    }
+
+    fn under(
+        hashed: Option<&Key>,
+        headers: &HeaderMap,
+        by: ApiKeyId,
+        method: &Method,
+        path: &str,
+        body: &[u8],
     ) -> Result<Option<Self>, Problem> {
         let by = by.to_string();
         let parts = [
@@ -44,9 +70,9 @@ impl Attempt {
         ];
         if let Some(key) = headers.get("idempotency-key") {
             let key = check(key.as_bytes())?;
-            let [one, two, three, four, ..] = digest("outlast-request-1", &parts);
+            let [one, two, three, four, ..] = digest(hashed, "outlast-request-1", &parts);
             return Ok(Some(Self {
-                fingerprint: digest("outlast-key-1", &[by.as_bytes(), key]),
+                fingerprint: digest(hashed, "outlast-key-1", &[by.as_bytes(), key]),
                 chain: Chain::Key {
                     sum: u32::from_be_bytes([one, two, three, four]),
                 },
@@ -58,7 +84,7 @@ impl Attempt {
             .and_then(|value| value.to_str().ok());
         let count = count.and_then(|text| text.parse().ok());
         Ok(count.map(|count| Self {
-            fingerprint: digest("outlast-retry-1", &parts),
+            fingerprint: digest(hashed, "outlast-retry-1", &parts),
             chain: Chain::Retry { count },
         }))
     }
@@ -155,9 +181,9 @@ fn other_request() -> Problem {
     )
 }
 
-/// Hashes parts so that no two lists of parts look alike.
-fn digest(purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new();
+/// Hashes parts so that no two lists of parts look alike, under a key or under none.
+fn digest(key: Option<&Key>, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = key.map_or_else(blake3::Hasher::new, blake3::Hasher::new_keyed);
     hasher.update(purpose.as_bytes());
     for part in parts {
         hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
@@ -168,6 +194,7 @@ fn digest(purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use outlast_testkit::random::Constant;
 
     use super::*;
@@ -205,6 +232,27 @@ mod tests {
         for (path, body) in [("/b", "{}"), ("/a", "{ }"), ("/a{", "}")] {
             let other = attempt(&[("x-stainless-retry-count", "0")], path, body);
             assert_ne!(first.fingerprint, other.fingerprint, "{path} {body}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_kept_of_a_secret_can_be_tried_out() {
+        let by = ApiKeyId::mint(Micros(0), &Constant(1));
+        for name in ["idempotency-key", "x-stainless-retry-count"] {
+            let headers = HeaderMap::from_iter([(
+                http::HeaderName::from_static(name),
+                http::HeaderValue::from_static("1"),
+            )]);
+            let read = |key: Option<&Key>, body: &[u8]| {
+                let attempt = Attempt::under(key, &headers, by, &Method::POST, "/a", body);
+                attempt.unwrap().unwrap()
+            };
+            let kept = read(Some(&[1; 32]), b"secret");
+            assert_eq!(kept, read(Some(&[1; 32]), b"secret"), "a repeat is known");
+            assert_ne!(kept, read(Some(&[1; 32]), b"other"));
+            // Whoever sees it and guesses the body, but has not the key, learns nothing.
+            assert_ne!(kept, read(None, b"secret"));
+            assert_ne!(kept, read(Some(&[2; 32]), b"secret"));
         }
     }
 

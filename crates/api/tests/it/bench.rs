@@ -14,7 +14,9 @@ use outlast_protocol::{
 };
 use outlast_testkit::{
     blobs::Memory as Blobs, faulty::Faulty, memory::Memory, random::Seeded, time::ManualClock,
+    vault,
 };
+use outlast_vault::Vault;
 use serde_json::{Value, json};
 use tokio::{sync::Mutex, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -32,6 +34,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Bench {
     pub(crate) router: Router,
     pub(crate) kernel: Kernel,
+    pub(crate) vault: Vault,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) blobs: Arc<Blobs>,
     pub(crate) store: Arc<Faulty<Memory>>,
@@ -106,6 +109,8 @@ pub(crate) struct Setup {
     pub(crate) step: Duration,
     /// How much is taken in at once.
     pub(crate) bounds: Bounds,
+    /// Whether there is no master key.
+    pub(crate) locked: bool,
 }
 
 impl Default for Setup {
@@ -116,6 +121,7 @@ impl Default for Setup {
             seed: 1,
             step: Duration::from_millis(1),
             bounds: Bounds::default(),
+            locked: false,
         }
     }
 }
@@ -165,14 +171,18 @@ impl Bench {
             blobs: blobs.clone(),
             provisioner: Arc::new(Fakes::obliging()),
             clock: clock.clone(),
-            entropy,
+            entropy: entropy.clone(),
             options,
         };
+        let key = if setup.locked { "" } else { vault::KEY };
+        let vault = vault::under(key, store.clone(), clock.clone(), entropy).await;
+        vault.unlock().await;
         let (kernel, claims) = Kernel::start(parts).await.unwrap();
         kernel.admit_key(KEY, "test").await.unwrap();
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let router = outlast_api::router(Api {
             kernel: kernel.clone(),
+            vault: vault.clone(),
             models: Arc::new(TwoModels),
             leaving: CancellationToken::new(),
             shutdown: shutdown.clone(),
@@ -183,6 +193,7 @@ impl Bench {
         Self {
             router,
             kernel,
+            vault,
             clock,
             blobs,
             store,

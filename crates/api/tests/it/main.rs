@@ -14,6 +14,7 @@ mod agents;
 mod bench;
 mod brain;
 mod concurrency;
+mod credentials;
 mod deadlines;
 mod diagnosis;
 mod environments;

@@ -86,15 +86,24 @@ impl Auth {
         }
     }
 
+    /// Returns the field that only one active credential of a vault may have with this value.
+    pub fn key_field(&self) -> &'static str {
+        match self {
+            Self::McpOauth { .. } | Self::StaticBearer { .. } => "mcp_server_url",
+            Self::EnvironmentVariable { .. } => "secret_name",
+        }
+    }
+
     /// Returns what only one active credential of a vault may have.
     ///
     /// Two addresses that name one MCP server are one: which credential it gets would be chance.
     pub fn key(&self) -> String {
-        match self {
+        let value = match self {
             Self::McpOauth { mcp_server_url, .. } | Self::StaticBearer { mcp_server_url } => {
-                format!("mcp_server_url {}", address::normal(mcp_server_url))
+                address::normal(mcp_server_url)
             }
-            Self::EnvironmentVariable { secret_name, .. } => format!("secret_name {secret_name}"),
-        }
+            Self::EnvironmentVariable { secret_name, .. } => secret_name.clone(),
+        };
+        format!("{} {value}", self.key_field())
     }
 }

@@ -20,6 +20,7 @@ use super::{
     hands::Hands,
     key,
     late::Late,
+    vault,
 };
 use crate::{
     OsEntropy, SystemClock,
@@ -76,6 +77,7 @@ impl Server {
         let routes = Arc::new(Routes::new(Scripted::new(), upstream));
         let (database, blobs) = open(config, data_dir, &facts).await?;
         let hands = Arc::new(Hands::open(config, data_dir, starter).await?);
+        let vault = vault::open(&database, data_dir, address).await;
         let (kernel, claims) = kernel(config, &database, blobs, &hands, data_dir).await?;
         let key = key::admit(&kernel, config.server.api_key.as_ref(), data_dir).await?;
         let (isolation, has_sandboxes) = hands.verdict();
@@ -102,6 +104,7 @@ impl Server {
             requests: TaskTracker::new(),
             worker: TaskTracker::new(),
             stop_worker: CancellationToken::new(),
+            vault,
             failed: CancellationToken::new(),
         };
         server.work(config, &routes, &facts, claims);
@@ -125,6 +128,8 @@ impl Server {
                 () = stop.cancelled() => {}
             }
         });
+        let (vault, stop) = (self.vault.clone(), self.stop_worker.clone());
+        self.worker.spawn(async move { vault.keep(stop).await });
         let stop = self.stop_worker.clone();
         self.watch(&self.worker, "the loop", async move {
             tokio::select! {
@@ -144,6 +149,7 @@ impl Server {
     ) {
         let api = outlast_api::router(Api {
             kernel: self.kernel.clone(),
+            vault: self.vault.clone(),
             models: Arc::new(Reachable { routes, facts }),
             leaving: self.leaving.clone(),
             shutdown: self.streams.clone(),

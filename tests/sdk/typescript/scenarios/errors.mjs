@@ -95,7 +95,6 @@ export default {
     const rubric = { type: 'text', content: 'r' };
     const cases = {
       budget: session({ budget }),
-      vault_ids: session({ vault_ids: ['vlt_01x'] }),
       resources: session({ resources: [{ type: 'memory_store', memory_store_id: 'memstore_01x' }] }),
       mcp_servers: agent({ mcp_servers: [{ type: 'url', name: 'm', url: 'https://example.com/mcp' }] }),
       'tools.0.type': agent({ tools: [{ type: 'mcp_toolset', mcp_server_name: 'm' }] }),
@@ -153,7 +152,6 @@ export default {
   async 'errors.later_parts'(w) {
     const environment = await w.environment();
     for (const work of [
-      () => w.api.vaults.list(),
       () => w.api.memoryStores.list(),
       () => w.api.deployments.list(),
       () => w.api.deploymentRuns.list(),

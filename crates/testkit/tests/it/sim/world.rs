@@ -170,8 +170,12 @@ impl World {
             None => spawn(self.worker(&kernel, &faults).run(claims)),
         }
         let shutdown = CancellationToken::new();
+        let memory = Arc::new(self.memory.clone());
+        let entropy = Arc::new(self.branch("vault"));
+        let vault = outlast_testkit::vault::under("", memory, self.clock.clone(), entropy).await;
         let router = outlast_api::router(Api {
             kernel: kernel.clone(),
+            vault,
             models: Arc::new(OneModel),
             shutdown: shutdown.clone(),
             leaving: CancellationToken::new(),

@@ -103,7 +103,6 @@ async def not_supported(w: World) -> None:
     packages = {"type": "cloud", "packages": {"pip": ["six"]}}
     cases = {
         "budget": w.api.sessions.create(**base, extra_body={"budget": budget}),
-        "vault_ids": w.api.sessions.create(**base, vault_ids=["vlt_01x"]),
         "resources": w.api.sessions.create(
             **base, resources=[{"type": "memory_store", "memory_store_id": "memstore_01x"}]
         ),
@@ -195,7 +194,6 @@ async def later_parts(w: World) -> None:
     """Parts of the API that are not there yet say so under their own code."""
     environment = await w.environment()
     for work in (
-        w.api.vaults.list(),
         w.api.memory_stores.list(),
         w.api.deployments.list(),
         w.api.deployment_runs.list(),

@@ -1,0 +1,32 @@
+//! The vault of a server: where its master keys are, and what it may connect to.
+
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+
+use outlast_reach::{Dialer, Rule, System};
+use outlast_vault::{
+    Parts, Vault,
+    keyring::{FILE, Source, Sources},
+};
+
+use super::database::Database;
+use crate::{OsEntropy, SystemClock};
+
+/// The longest that a token endpoint or MCP server may take to be connected to.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// Opens the vault over a store. That it stays locked stops no start: what needs no secret is served.
+pub(super) async fn open(database: &Database, data_dir: &Path, address: SocketAddr) -> Vault {
+    let entropy = Arc::new(OsEntropy);
+    let source = Source::Own(data_dir.join(FILE));
+    let ring = Sources::open(source, entropy.clone()).await;
+    let vault = Vault::new(Parts {
+        store: database.store(),
+        alone: !database.is_shared(),
+        ring: Arc::new(ring),
+        clock: Arc::new(SystemClock::new()),
+        entropy,
+        dialer: Dialer::new(Rule::default().guarding(address), Arc::new(System), WAIT),
+    });
+    vault.unlock().await;
+    vault
+}
