@@ -345,6 +345,7 @@ fn bound() -> Bound {
         incarnation: IncarnationId::mint(at, &Ones),
         environment: EnvironmentId::mint(at, &Ones),
         networking: Networking::Unrestricted,
+        vaults: Vec::new(),
         mcp_hosts: Vec::new(),
     }
 }

@@ -20,7 +20,6 @@ mod hello;
 mod hop;
 mod listen;
 mod managers;
-mod network;
 mod options;
 mod place;
 mod policy;
@@ -37,7 +36,8 @@ pub use audit::{Audit, Decided};
 pub use credentials::{Credentials, Held, Hosts, NoCredentials, Unreadable, Way};
 pub use forwarder::Forwarder;
 pub use managers::Managers;
-pub use network::{Bound, Dress, Network};
 pub use options::{CONNECT, CONNECTIONS, IDLE, Options};
 pub use policy::Rule;
 pub use tls::{NoAuthorities, authorities};
+
+pub use outlast_kernel::{Bound, Dress, Network};

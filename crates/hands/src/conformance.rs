@@ -11,6 +11,7 @@
 mod deed;
 mod files;
 mod layers;
+mod outlets;
 
 use std::{sync::Arc, time::Duration};
 
@@ -204,6 +205,7 @@ where
     the_journal_answers_for_the_dead(&factory().await).await;
     files::run(&factory).await;
     layers::run(&factory).await;
+    outlets::run(&factory).await;
 }
 
 /// Provisioning again, also at once, gives the same hand.

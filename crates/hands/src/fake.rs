@@ -4,6 +4,7 @@
 
 mod files;
 mod node;
+mod outlets;
 mod silence;
 
 use std::{
@@ -27,6 +28,7 @@ use crate::{
     error::ON_REQUEST, fence::Fences, files::Abilities,
 };
 use files::{Layer, Uploads};
+use outlets::Outlet;
 use silence::{Stopped, answering};
 
 /// One call that a pretended hand began to execute.
@@ -227,17 +229,13 @@ impl Shared {
     }
 
     /// Does something with the files of a hand.
-    fn act(&self, asked: &Asked) -> CallResult {
+    fn act(&self, hand: IncarnationId, deed: Deed) -> CallResult {
         let mut state = self.state();
         let State {
             layers, uploads, ..
         } = &mut *state;
-        let uploads = uploads.get(&asked.incarnation);
-        let layer = layers.entry(asked.incarnation).or_default();
-        match serde_json::from_str::<Deed>(&asked.input) {
-            Ok(deed) => layer.act(deed, uploads),
-            Err(error) => CallResult::error(Outcome::Done, error.to_string()),
-        }
+        let uploads = uploads.get(&hand);
+        layers.entry(hand).or_default().act(deed, uploads)
     }
 }
 
@@ -250,6 +248,7 @@ struct FakeHand {
     incarnation: IncarnationId,
     shared: Arc<Shared>,
     calls: Mutex<Calls>,
+    outlet: Outlet,
 }
 
 /// Its calls, and why it is gone.
@@ -293,6 +292,7 @@ impl FakeHand {
 
     /// Loses every running call.
     fn die(&self, reason: &str) {
+        self.outlet.close();
         let mut calls = self.calls();
         calls.lost.get_or_insert_with(|| reason.to_owned());
         for outcome in calls.outcomes.values() {
@@ -342,10 +342,24 @@ impl FakeHand {
         match (self.shared.script)(&asked) {
             Reply::Now(result) => self.settle(call, Ok(result)),
             Reply::Never => {}
-            Reply::Deed => {
-                let result = self.shared.act(&asked);
-                self.settle(call, Ok(result));
-            }
+            Reply::Deed => match serde_json::from_str(&asked.input) {
+                Ok(Deed::Say { word }) => {
+                    let hand = Arc::clone(self);
+                    self.shared.tasks.spawn(async move {
+                        let result = hand.outlet.say(&word).await;
+                        hand.settle(call, Ok(result));
+                    });
+                }
+                Ok(Deed::Variable { name }) => self.settle(call, Ok(self.outlet.variable(&name))),
+                Ok(deed) => {
+                    let result = self.shared.act(asked.incarnation, deed);
+                    self.settle(call, Ok(result));
+                }
+                Err(error) => {
+                    let result = CallResult::error(Outcome::Done, error.to_string());
+                    self.settle(call, Ok(result));
+                }
+            },
             Reply::Die => self.die("it died of a call"),
             Reply::After(delay, result) => {
                 let hand = Arc::clone(self);

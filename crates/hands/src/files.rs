@@ -21,6 +21,9 @@ pub struct Abilities {
     pub files: bool,
     /// Writable layers are kept, taken over, packed and laid.
     pub layers: bool,
+    /// Hands have a way out where their recipe asks for one.
+    #[serde(default)]
+    pub outlets: bool,
 }
 
 impl Abilities {
@@ -28,6 +31,7 @@ impl Abilities {
     pub const ALL: Self = Self {
         files: true,
         layers: true,
+        outlets: true,
     };
 }
 

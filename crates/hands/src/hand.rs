@@ -1,6 +1,6 @@
 //! The seam: what makes hands, and what a hand does.
 
-use std::{fmt::Debug, io, sync::Arc};
+use std::{fmt::Debug, io, net::TcpListener, sync::Arc};
 
 use async_trait::async_trait;
 use outlast_protocol::{
@@ -111,6 +111,22 @@ pub trait Provisioner: Debug + Send + Sync {
     /// That says nothing of what was asked: once it answers again, all is as it left it.
     async fn given_up(&self) -> Silence {
         std::future::pending().await
+    }
+
+    /// Returns a descriptor of the listener that leads out of a living hand, another one each time;
+    /// `None` if its recipe asked for none, and of a hand that does not live.
+    ///
+    /// Of a hand that is being made it is the one of the sandbox that installs its packages, while that
+    /// runs and has one.
+    ///
+    /// Programs inside connect to [`ADDRESS`](crate::outlet::ADDRESS), and wait until somebody accepts.
+    /// Whoever holds one when the hand ends should drop it: nobody connects any more.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::Unsupported`] of a driver whose hands have no way out, and what the system says.
+    async fn outlet(&self, incarnation: IncarnationId) -> io::Result<Option<TcpListener>> {
+        unsupported(incarnation, "a way out")
     }
 
     /// Says what became of a call, from the journal if the incarnation is dead.

@@ -16,6 +16,7 @@ mod hand;
 pub mod host;
 pub mod images;
 pub mod namespace;
+pub mod outlet;
 pub mod packages;
 mod recipe;
 
@@ -23,4 +24,5 @@ pub use error::{CallError, HandLost, ProvisionError, ReapError, Silence};
 pub use hand::{Fence, Hand, Keep, Promise, Provisioner, Recalled};
 pub use outlast_init::{STANDARD, Tool};
 pub use outlast_sandbox::Requirement;
+pub use outlet::Outlet;
 pub use recipe::{Limits, Recipe};

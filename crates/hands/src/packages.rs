@@ -1,7 +1,7 @@
 //! Packages that a hand has beside what it stands on, and where they come from.
 //!
-//! Hands have no network, so packages come from folders of this machine that an operator fills:
-//! one mirror for each manager.
+//! They come from folders of this machine that an operator fills, one mirror for each manager, or where
+//! there is none from the public registries, through the way out of the sandbox that installs them.
 
 use std::{
     path::{Path, PathBuf},
@@ -50,8 +50,9 @@ impl Mirrors {
     }
 
     /// Says why this manager's packages cannot be had over an image, or over the machine's own programs,
-    /// and what mends it; `None` if its mirror is there. Looks at the disk.
-    pub fn lacks(&self, manager: Manager, image: Option<&str>) -> Option<String> {
+    /// and what mends it; `None` if its mirror is there, or none is set and what has none may be fetched.
+    /// Looks at the disk.
+    pub fn lacks(&self, manager: Manager, image: Option<&str>, rest: Rest) -> Option<String> {
         let name = manager.as_str();
         if manager == Manager::Apt && image.is_none() {
             // The machine's own programs are shown, and belong to the machine.
@@ -62,6 +63,7 @@ impl Mirrors {
             );
         }
         match self.of(manager) {
+            None if rest == Rest::Fetched => None,
             None => Some(format!(
                 "this server has no mirror of {name} packages; add `{name} = \"/path/of/a/folder\"` to \
                  `[hands.packages]` in its configuration"
@@ -76,6 +78,18 @@ impl Mirrors {
     }
 }
 
+/// What becomes of packages that have no mirror.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rest {
+    /// They cannot be had.
+    #[default]
+    Refused,
+    /// They are fetched from where their manager looks by itself, through a way out: that of the hand
+    /// they are for leads there while they are installed.
+    Fetched,
+}
+
 /// What is to be installed in a hand.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Wanted {
@@ -83,8 +97,24 @@ pub struct Wanted {
     pub packages: Packages,
     /// Where they come from.
     pub mirrors: Mirrors,
+    /// What becomes of those that have no mirror.
+    #[serde(default)]
+    pub rest: Rest,
     /// The longest that the installation of all of them may take.
     pub limit: Duration,
+}
+
+impl Wanted {
+    /// Says why this manager's packages cannot be had, as [`Mirrors::lacks`] does.
+    pub fn lacks(&self, manager: Manager, image: Option<&str>) -> Option<String> {
+        self.mirrors.lacks(manager, image, self.rest)
+    }
+
+    /// Tells whether something may be fetched.
+    pub fn is_fetched(&self) -> bool {
+        let mut managers = self.packages.managers();
+        self.rest == Rest::Fetched && managers.any(|manager| self.mirrors.of(manager).is_none())
+    }
 }
 
 #[cfg(test)]
@@ -99,20 +129,40 @@ mod tests {
             npm: Some("/nowhere/npm".into()),
             ..Mirrors::default()
         };
-        assert_eq!(mirrors.lacks(Manager::Pip, None), None);
-        let unset = mirrors.lacks(Manager::Gem, Some("x")).unwrap();
+        assert_eq!(mirrors.lacks(Manager::Pip, None, Rest::Refused), None);
+        let unset = mirrors
+            .lacks(Manager::Gem, Some("x"), Rest::Refused)
+            .unwrap();
         assert!(
             unset.contains("`gem = \"/path/of/a/folder\"` to `[hands.packages]`"),
             "{unset}"
         );
-        let never = mirrors.lacks(Manager::Apt, None).unwrap();
+        let never = mirrors.lacks(Manager::Apt, None, Rest::Refused).unwrap();
         assert!(never.contains("over an image alone"), "{never}");
-        let unset = mirrors.lacks(Manager::Apt, Some("x")).unwrap();
+        let unset = mirrors
+            .lacks(Manager::Apt, Some("x"), Rest::Refused)
+            .unwrap();
         assert!(unset.contains("`apt = \""), "{unset}");
-        let gone = mirrors.lacks(Manager::Npm, None).unwrap();
+        let gone = mirrors.lacks(Manager::Npm, None, Rest::Refused).unwrap();
         assert!(
             gone.contains("`npm = \"/nowhere/npm\"` of `[hands.packages]`"),
             "{gone}"
         );
+    }
+
+    #[test]
+    fn what_has_no_mirror_may_be_fetched_and_a_broken_one_is_no_reason_to() {
+        let mirrors = Mirrors {
+            npm: Some("/nowhere/npm".into()),
+            ..Mirrors::default()
+        };
+        let lacks = |manager, image| mirrors.lacks(manager, image, Rest::Fetched);
+        assert_eq!(lacks(Manager::Pip, None), None);
+        assert_eq!(lacks(Manager::Apt, Some("x")), None);
+        assert!(
+            lacks(Manager::Apt, None).is_some(),
+            "the machine's own programs stay"
+        );
+        assert!(lacks(Manager::Npm, None).unwrap().contains("is not there"));
     }
 }

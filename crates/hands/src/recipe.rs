@@ -6,7 +6,7 @@ use outlast_protocol::id::IncarnationId;
 use outlast_sandbox::Requirement;
 use serde::{Deserialize, Serialize};
 
-use crate::packages::Wanted;
+use crate::{outlet::Outlet, packages::Wanted};
 
 /// Everything that a hand is made from.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -26,6 +26,10 @@ pub struct Recipe {
     /// What is installed in it before it begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packages: Option<Wanted>,
+    /// Its way out; nothing leaves a hand that has none. Nobody asks a driver for it that has no
+    /// [`outlets`](crate::files::Abilities::outlets).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outlet: Option<Outlet>,
 }
 
 impl Recipe {
@@ -38,6 +42,7 @@ impl Recipe {
             image: None,
             require: Vec::new(),
             packages: None,
+            outlet: None,
         }
     }
 }

@@ -38,6 +38,10 @@ pub struct Settings {
     /// Whether init's standard output is the door to a control group of the commands, which bounds their
     /// processes and counts what it refuses.
     pub door: bool,
+    /// Whether [`FromInit::Ready`] has to bring the listener of [`outlet`](crate::outlet).
+    pub outlet: bool,
+    /// What commands find in their environment beside the usual. None of it hides that.
+    pub variables: Vec<(String, String)>,
 }
 
 /// From the host.
@@ -66,10 +70,16 @@ pub enum ToInit {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromInit {
-    /// The answer to `Hello`.
+    /// The answer to `Hello`. The descriptor of the listener travels with its first byte, if one was
+    /// asked for; init has no copy.
     Ready {
         /// [`VERSION`] of init. If it is not the host's, nothing else is understood.
         version: u32,
+    },
+    /// The answer to `Hello` of an init that cannot do what it was asked for; it ends.
+    Unfit {
+        /// Why, in words.
+        reason: String,
     },
     /// A call is over.
     Settled {

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{
     frame::{Decoder, User, encode},
     launch::{Terms, submit},
+    outlet,
 };
 
 /// The first argument of PID 1.
@@ -45,6 +46,8 @@ pub struct Job {
     pub pids: u32,
     /// Bytes of private memory of one process, where no control group bounds them together.
     pub data: Option<u64>,
+    /// Whether to hand out the listener of [`outlet`] before anything runs.
+    pub outlet: bool,
     /// What every program finds in its environment, and nothing else.
     pub environment: Vec<(String, String)>,
     /// One after the other.
@@ -74,6 +77,8 @@ pub struct Step {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Said {
+    /// Said first, if the job asks for it: the listener's descriptor travels with the first byte.
+    Open,
     /// A manager begins.
     Began {
         /// Which.
@@ -109,6 +114,11 @@ fn attempt() -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let mut channel = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let job: Job = receive(&mut channel)?;
+    if job.outlet {
+        let (outlet, frame) = (outlet::open()?, encode(&Said::Open)?);
+        let sent = outlet::give(&channel, &frame, &outlet)?;
+        channel.write_all(frame.get(sent..).unwrap_or_default())?;
+    }
     let mut say = |said: &Said| channel.write_all(&encode(said)?);
     for step in &job.steps {
         let manager = step.manager.clone();
@@ -261,6 +271,7 @@ mod tests {
         let job = Job {
             pids: 7,
             data: None,
+            outlet: true,
             environment: vec![("A".to_owned(), "b c".to_owned())],
             steps: vec![Step {
                 manager: "pip".to_owned(),

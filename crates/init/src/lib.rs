@@ -10,6 +10,7 @@ pub mod frame;
 mod input;
 pub mod install;
 pub mod launch;
+pub mod outlet;
 pub mod pid1;
 pub mod tools;
 pub mod words;

@@ -354,6 +354,7 @@ impl Job {
     /// Records that a hand is gone.
     pub(crate) async fn lost(&self, lost: HandLost) -> Result<(), LeaseError> {
         ::metrics::counter!(metrics::HANDS_LOST).increment(1);
+        self.inner.hands.outlets.revoke(lost.incarnation).await;
         let key = self.inner.event_id();
         self.fact(key, Fact::HandLost(lost)).await.map(drop)
     }

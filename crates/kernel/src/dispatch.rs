@@ -251,7 +251,7 @@ async fn sweep(inner: &Inner) {
 ///
 /// Listed first: whatever is there was named before. Returns what is named, and by whom; nothing if
 /// there is no answer.
-async fn survey(inner: &Inner) -> Option<BTreeMap<IncarnationId, SessionId>> {
+async fn survey(inner: &Arc<Inner>) -> Option<BTreeMap<IncarnationId, SessionId>> {
     let looked = inner.hands.heard(async {
         let listed = inner.hands.list().await;
         inner.hands.notice(&listed, inner.clock.now()).await;
@@ -263,6 +263,7 @@ async fn survey(inner: &Inner) -> Option<BTreeMap<IncarnationId, SessionId>> {
             let named: BTreeMap<_, _> = named.into_iter().collect();
             listed.retain(|incarnation| !named.contains_key(incarnation));
             inner.hands.bury(listed).await;
+            inner.adopt(&named);
             named
         }
         Err(fault) => {

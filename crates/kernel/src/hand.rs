@@ -25,8 +25,14 @@ use serde::Deserialize;
 use tokio::{sync::Mutex as Turn, time::Instant};
 
 use crate::{
-    LeaseError, calls::Job, files::Placed, kernel::Inner, metric_definitions as metrics,
-    per_session::PerSession, workspace::Unmade,
+    LeaseError,
+    calls::Job,
+    files::Placed,
+    kernel::Inner,
+    metric_definitions as metrics,
+    network::{Network, Outlets},
+    per_session::PerSession,
+    workspace::Unmade,
 };
 
 /// The metadata of an environment that chooses an image.
@@ -46,6 +52,7 @@ pub(crate) struct Hands {
     turns: PerSession<Turn<()>>,
     seen: Mutex<BTreeMap<IncarnationId, Seen>>,
     pub(crate) placed: Placed,
+    pub(crate) outlets: Outlets,
 }
 
 /// What this process knows of a hand that lives, by a clock that nobody sets.
@@ -74,12 +81,17 @@ impl Seen {
 }
 
 impl Hands {
-    pub(crate) fn new(provisioner: Arc<dyn Provisioner>) -> Self {
+    pub(crate) fn new(
+        provisioner: Arc<dyn Provisioner>,
+        network: Option<Arc<dyn Network>>,
+    ) -> Self {
+        let outlets = Outlets::new(&*provisioner, network);
         Self {
             provisioner,
             turns: PerSession::default(),
             seen: Mutex::default(),
             placed: Placed::default(),
+            outlets,
         }
     }
 
@@ -169,6 +181,11 @@ impl Hands {
         ::metrics::gauge!(metrics::HANDS_LIVE).set(live);
     }
 
+    /// Tells whether this process knows of a hand that it lives.
+    pub(crate) fn has(&self, incarnation: IncarnationId) -> bool {
+        self.seen().contains_key(&incarnation)
+    }
+
     /// Tells whether a hand is older than it may become.
     fn is_old(&self, incarnation: IncarnationId, age: Option<Duration>, now: Micros) -> bool {
         let seen = self.seen().get(&incarnation).copied();
@@ -242,6 +259,7 @@ impl Hands {
     async fn reap(&self, incarnation: IncarnationId, keep: Keep) {
         self.seen().remove(&incarnation);
         self.placed.forget(incarnation);
+        self.outlets.revoke(incarnation).await;
         let reaping = self.heard(self.provisioner.reap(incarnation, keep)).await;
         let fault = match reaping {
             Ok(Ok(())) => return,
@@ -318,6 +336,7 @@ impl Job {
             Some(found) => {
                 let now = self.inner.clock.now();
                 self.inner.hands.used(hand.incarnation, now);
+                self.inner.adopt_one(self.session, hand.incarnation).await;
                 return Ok(Ok(found));
             }
             None => match self.begin_life(state, hand.incarnation).await {
@@ -356,12 +375,17 @@ impl Job {
         for past in &forgotten {
             self.inner.hands.reap(*past, Keep::Nothing).await;
         }
+        let networking = match self.allowed(state, incarnation).await {
+            Ok(networking) => networking,
+            Err(fault) => return Ok(self.told(Err(Unmade::Failed(fault)))),
+        };
         let wanted = HandWanted {
             name: DEFAULT.to_owned(),
             incarnation,
             predecessor,
             forgotten,
             loss,
+            networking,
         };
         self.fact(self.inner.event_id(), Fact::HandWanted(wanted))
             .await?;
@@ -403,10 +427,23 @@ impl Job {
         predecessor: Option<IncarnationId>,
     ) -> Result<Arc<dyn Hand>, ProvisionError> {
         let Chosen { metadata, config } = self.chosen(state, incarnation).await?;
+        if let Some(predecessor) = predecessor {
+            self.inner.hands.outlets.revoke(predecessor).await;
+        }
+        let bound = self.binding(state, incarnation).await?;
+        let outlet = match &bound {
+            Some(bound) => self.dress(bound).await?,
+            None => None,
+        };
         let options = &self.inner.options;
         let wanted = |packages| Wanted {
             packages,
             mirrors: options.mirrors.clone(),
+            rest: self
+                .inner
+                .hands
+                .outlets
+                .rest(bound.as_ref().map(|bound| &bound.networking)),
             limit: options.install,
         };
         let recipe = Recipe {
@@ -419,10 +456,25 @@ impl Job {
                 .map(wanted),
             limits: self.inner.options.limits,
             require: self.inner.options.require.clone(),
+            outlet,
         };
         let started = Instant::now();
-        let made = self.inner.hands.provisioner.provision(&recipe).await;
+        let hands = &self.inner.hands;
+        let making = hands.provisioner.provision(&recipe);
+        let fetched = recipe.packages.as_ref().is_some_and(Wanted::is_fetched);
+        let made = match bound.as_ref().filter(|_| fetched) {
+            Some(bound) => {
+                hands
+                    .outlets
+                    .while_made(hands.provisioner(), bound, making)
+                    .await
+            }
+            None => making.await,
+        };
         ::metrics::histogram!(metrics::PROVISION).record(started.elapsed().as_secs_f64());
+        if let (Ok(_), Some(bound)) = (&made, bound) {
+            self.inner.attach(bound).await;
+        }
         made
     }
 
@@ -432,12 +484,7 @@ impl Job {
         state: &State,
         incarnation: IncarnationId,
     ) -> Result<Chosen, ProvisionError> {
-        let failed = |reason: String| ProvisionError::Step {
-            incarnation,
-            step: "read the environment".to_owned(),
-            reason,
-            mend: None,
-        };
+        let failed = |reason: String| unread(incarnation, reason);
         let Some(config) = &state.config else {
             return Ok(Chosen::default());
         };
@@ -458,5 +505,15 @@ impl Job {
                 let words = format!("no sandbox could be started, the call did not run: {fault}");
                 CallResult::error(Outcome::NotStarted, words)
             })
+    }
+}
+
+/// Says that it is not known what a hand is to be made like.
+pub(crate) fn unread(incarnation: IncarnationId, reason: String) -> ProvisionError {
+    ProvisionError::Step {
+        incarnation,
+        step: "read the environment".to_owned(),
+        reason,
+        mend: None,
     }
 }

@@ -35,6 +35,7 @@ use crate::{
     lease::{Claims, Lease, Leases},
     life::{self, Beats, Life},
     monitor::{self, Monitor},
+    network::Network,
     past::Past,
     preview::Bus,
     quarantine::Quarantine,
@@ -51,6 +52,8 @@ pub struct Parts {
     pub blobs: Arc<dyn Blobs>,
     /// Makes hands.
     pub provisioner: Arc<dyn Provisioner>,
+    /// Serves their ways out; without it they have none.
+    pub network: Option<Arc<dyn Network>>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Draws ids.
@@ -155,6 +158,7 @@ impl Kernel {
             store,
             blobs,
             provisioner,
+            network,
             clock,
             entropy,
             options,
@@ -171,7 +175,7 @@ impl Kernel {
         let (claims, receiver) = mpsc::channel(brains);
         let slots = Arc::new(Semaphore::new(brains));
         let inner = Arc::new(Inner {
-            hands: Hands::new(provisioner),
+            hands: Hands::new(provisioner, network),
             publisher: Publisher::default(),
             given_up: GivenUp::default(),
             checkpoints: Checkpoints::new(),

@@ -29,6 +29,7 @@ mod lease;
 mod life;
 mod metric_definitions;
 mod monitor;
+pub mod network;
 mod packages;
 mod past;
 mod per_session;
@@ -53,6 +54,7 @@ pub use keys::{
 };
 pub use lease::{Claims, Lease};
 pub use life::{Beater, Beats};
+pub use network::{Bound, Dress, Network};
 pub use preview::{Heard, Preview, Previews};
 pub use redact::redact_alone;
 pub use tools::Tool;

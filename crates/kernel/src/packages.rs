@@ -14,10 +14,14 @@ impl Kernel {
     ///
     /// A bad request that names the line of the configuration to add or mend, or what else helps.
     pub fn check_packages(&self, environment: &Environment) -> Result<(), Problem> {
-        let Config::Cloud { packages, .. } = &environment.config;
+        let Config::Cloud {
+            packages,
+            networking,
+        } = &environment.config;
+        let rest = self.0.hands.outlets.rest(Some(networking));
         let image = environment.metadata.get(IMAGE).map(String::as_str);
         for manager in packages.managers() {
-            if let Some(lack) = self.options().mirrors.lacks(manager, image) {
+            if let Some(lack) = self.options().mirrors.lacks(manager, image, rest) {
                 let words = format!("config.packages.{}: {lack}", manager.as_str());
                 return Err(Problem::new(ErrorCode::NotSupported, words));
             }

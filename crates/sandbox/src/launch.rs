@@ -1,7 +1,8 @@
 //! The server's side of starting a sandbox.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Seek as _, Write as _},
     os::{
         fd::{AsFd as _, OwnedFd},
         unix::fs::{DirBuilderExt as _, PermissionsExt as _},
@@ -14,6 +15,7 @@ use std::{
 };
 
 use rustix::{
+    fs::{MemfdFlags, memfd_create},
     net::{
         AddressFamily, SocketFlags, SocketType, socketpair,
         sockopt::{Timeout, set_socket_timeout},
@@ -24,7 +26,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Base, Confined, Disk, Image, Layer, Layering, Limits, Purpose, Shown, Spec, StartError,
+    Base, Confined, Cover, Disk, Image, Layer, Layering, Limits, Purpose, Shown, Spec, StartError,
     Verdict,
     cgroup::{Controllers, Group},
     disk::{self, Templates},
@@ -180,6 +182,7 @@ impl Launcher {
             limits,
             base: Base::Host,
             above: Vec::new(),
+            cover: Vec::new(),
             purpose: Purpose::Commands,
         };
         self.start(spec).map(drop)
@@ -363,8 +366,10 @@ impl Launcher {
             let door = group.as_ref().map_or(Ok(None), Group::door);
             let door = door.map_err(at("open the control group of the commands"))?;
             plan.door = door.is_some();
+            let cover = cover(&spec.cover).map_err(at("keep the files that are shown"))?;
             let fds = [spec.channel.as_fd(), spec.program.as_fd()].into_iter();
-            let fds: Vec<_> = fds.chain(door.as_ref().map(OwnedFd::as_fd)).collect();
+            let fds = fds.chain(door.as_ref().map(OwnedFd::as_fd));
+            let fds: Vec<_> = fds.chain(cover.as_ref().map(OwnedFd::as_fd)).collect();
             let down = Down::Plan(Box::new(plan));
             plan::send(socket.as_fd(), &down, &fds).map_err(at(step::HELPER))?;
             if let Some(group) = &group {
@@ -452,6 +457,7 @@ impl Launcher {
             limits: spec.limits,
             purpose: spec.purpose,
             door: false,
+            cover: spec.cover.iter().map(Cover::measure).collect(),
         }
     }
 }
@@ -463,6 +469,26 @@ fn is_heard(sent: io::Result<()>) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+impl Cover {
+    fn measure(&self) -> (String, u64) {
+        let bytes = u64::try_from(self.content.len()).unwrap_or(u64::MAX);
+        (self.path.clone(), bytes)
+    }
+}
+
+/// Keeps the bytes of files in memory for the helper, one behind the other.
+fn cover(files: &[Cover]) -> io::Result<Option<OwnedFd>> {
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let mut kept = fs::File::from(memfd_create("outlast-cover", MemfdFlags::CLOEXEC)?);
+    for file in files {
+        kept.write_all(&file.content)?;
+    }
+    kept.rewind()?;
+    Ok(Some(kept.into()))
 }
 
 /// Writes down which folders a sandbox shows.

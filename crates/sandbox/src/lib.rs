@@ -46,6 +46,6 @@ pub use image::Image;
 pub use launch::{Disks, Launcher, Options};
 pub use mapping::{Ids, Mode};
 pub use rootfs::{dress, remove_tree};
-pub use spec::{Base, Layering, Limits, Purpose, Shown, Spec};
+pub use spec::{Base, Cover, Layering, Limits, Purpose, Shown, Spec};
 pub use survey::{Finding, State, Survey};
 pub use verdict::{Cgroups, Disk, Requirement, Verdict};

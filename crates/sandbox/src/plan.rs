@@ -22,7 +22,7 @@ pub(crate) const SPARE_PIDS: u64 = 16;
 /// No message is longer.
 const LONGEST: usize = 32 * 1024;
 
-/// Everything the helper has to know; the descriptors of channel, program and door travel with it.
+/// Everything the helper has to know; the descriptors of channel, program, door and cover travel with it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Plan {
     pub(crate) argv: Vec<String>,
@@ -43,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) purpose: Purpose,
     /// Whether a door to the commands' own control group travels with it.
     pub(crate) door: bool,
+    /// Files to be shown, by path inside and size; their bytes, one behind the other, travel with it.
+    pub(crate) cover: Vec<(String, u64)>,
 }
 
 /// A host folder shown read-only.
@@ -112,7 +114,7 @@ pub(crate) fn send(
     fds: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
     let text = serde_json::to_vec(message)?;
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -131,7 +133,7 @@ pub(crate) fn receive<T: DeserializeOwned>(
     socket: impl AsFd,
 ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut text = vec![0; LONGEST];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC;
     let got = loop {

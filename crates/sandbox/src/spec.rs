@@ -66,6 +66,9 @@ pub struct Spec {
     pub base: Base,
     /// Layers between the two, the topmost first; nothing writes to them.
     pub above: Vec<PathBuf>,
+    /// Files of this sandbox alone over those, in memory: PID 1's, and no part of what is written. In a
+    /// plain layer they replace what is there.
+    pub cover: Vec<Cover>,
     /// What runs in it.
     pub purpose: Purpose,
 }
@@ -83,6 +86,15 @@ pub enum Purpose {
     /// maker's: a change of owner is told to have worked and is not done, since there is nobody to
     /// give them to.
     Install,
+}
+
+/// A file that one sandbox has from its launcher.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Cover {
+    /// Where it stands inside: an absolute path.
+    pub path: String,
+    /// All that is in it.
+    pub content: Vec<u8>,
 }
 
 /// A host folder that one sandbox shows read-only.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use outlast_protocol::{
     CallResult, Metadata, Micros, Outcome,
+    environment::Networking,
     id::{EnvironmentId, EventId, FileId, IncarnationId, ProcessId, ResourceId, ThreadId, VaultId},
     session::{AgentSnapshot, MountPath},
 };
@@ -217,6 +218,9 @@ pub struct HandWanted {
     /// What of the workspace the life before takes with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
+    /// What it may reach, however the environment changes later; absent where hands have no way out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub networking: Option<Networking>,
 }
 
 /// What of a workspace is lost with a hand.

@@ -170,6 +170,7 @@ impl Bench {
             store: store.clone(),
             blobs: blobs.clone(),
             provisioner: Arc::new(Fakes::obliging()),
+            network: None,
             clock: clock.clone(),
             entropy: entropy.clone(),
             options,

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::network::Bound;
+use outlast_kernel::Bound;
 
 /// One decision about a request or a tunnel; never a value of anything.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
+use outlast_kernel::Bound;
 use outlast_protocol::id::IncarnationId;
 use outlast_reach::{Dialer, Host};
 use rustls::{ClientConfig, ServerConfig};
@@ -16,7 +17,6 @@ use super::{
     audit::{Audit, Decided},
     authority::Authority,
     credentials::{Credentials, Held},
-    network::Bound,
     options::{AWAY, DIALING, Options},
     place::Place,
     policy::{Policy, Rule},

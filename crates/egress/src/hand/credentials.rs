@@ -3,12 +3,11 @@
 use std::{fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
+use outlast_kernel::Bound;
 use outlast_protocol::id::IncarnationId;
 use outlast_reach::{Host, Pattern};
 use outlast_vault::Secret;
 use zeroize::Zeroizing;
-
-use super::network::Bound;
 
 /// Finds the credentials of hands.
 #[async_trait]

@@ -7,6 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use outlast_kernel::{Bound, Dress, Network};
 use outlast_protocol::{ErrorCode, Problem, id::IncarnationId};
 use outlast_reach::{Dialer, Resolver};
 
@@ -15,7 +16,6 @@ use super::{
     bound::{self, Hand, Shared},
     credentials::{Credentials, Way},
     listen,
-    network::{Bound, Dress, Network},
     options::Options,
     tls::Trust,
 };

@@ -103,6 +103,7 @@ pub(crate) fn bound(number: u8, networking: Networking) -> Bound {
         incarnation: IncarnationId::mint(at, &entropy),
         environment: EnvironmentId::mint(at, &entropy),
         networking,
+        vaults: Vec::new(),
         mcp_hosts: Vec::new(),
     }
 }

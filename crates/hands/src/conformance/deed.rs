@@ -1,7 +1,9 @@
-//! What the suite has a hand do with files.
+//! What the suite has a hand do with files, and with its way out.
 
 use outlast_protocol::CallResult;
 use serde::{Deserialize, Serialize};
+
+use crate::outlet::ADDRESS;
 
 /// One thing to do inside; paths are absolute.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -60,6 +62,16 @@ pub enum Deed {
     Look {
         /// Where.
         path: String,
+    },
+    /// Says a line to whoever serves the way out, and what comes back.
+    Say {
+        /// Without what a shell reads as its own.
+        word: String,
+    },
+    /// Says what a variable of its environment holds, or `absent`.
+    Variable {
+        /// Which.
+        name: String,
     },
 }
 
@@ -124,6 +136,14 @@ impl Deed {
                      else echo absent; fi"
                 )
             }
+            Self::Say { word } => {
+                let (host, port) = (ADDRESS.ip(), ADDRESS.port());
+                format!(
+                    "(exec 9<>/dev/tcp/{host}/{port} && echo {} >&9 && head -n 1 <&9)",
+                    quoted(word)
+                )
+            }
+            Self::Variable { name } => format!("printenv {} || echo absent", quoted(name)),
         };
         let input = serde_json::json!({"command": command});
         ("bash".to_owned(), input.to_string())

@@ -127,6 +127,9 @@ impl Layer {
             | Deed::Rename { path, .. }
             | Deed::Remove { path }
             | Deed::Look { path } => path.clone(),
+            Deed::Say { .. } | Deed::Variable { .. } => {
+                return CallResult::error(Outcome::Done, "that is no matter of files");
+            }
         };
         if let Some(below) = at.strip_prefix(UPLOADS) {
             return match deed {
@@ -141,7 +144,9 @@ impl Layer {
                 | Deed::Link { .. }
                 | Deed::Twin { .. }
                 | Deed::Rename { .. }
-                | Deed::Remove { .. } => {
+                | Deed::Remove { .. }
+                | Deed::Say { .. }
+                | Deed::Variable { .. } => {
                     CallResult::error(Outcome::Done, format!("{at}: read-only file system"))
                 }
             };
@@ -184,6 +189,7 @@ impl Layer {
                 }
             }
             Deed::Look { .. } => return CallResult::text(self.look(&at)),
+            Deed::Say { .. } | Deed::Variable { .. } => {}
         }
         done
     }

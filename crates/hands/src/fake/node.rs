@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     io,
+    net::TcpListener,
     sync::{Arc, Mutex},
 };
 
@@ -13,6 +14,7 @@ use tokio::io::AsyncReadExt as _;
 use super::{
     FakeHand, Fakes, Handle,
     files::{self, Layer, Uploads},
+    outlets::Outlet,
     silence::answering,
 };
 use crate::{
@@ -55,6 +57,12 @@ impl Provisioner for Fakes {
                 mend: None,
             });
         }
+        let outlet = Outlet::of(recipe).map_err(|error| ProvisionError::Step {
+            incarnation,
+            step: "make a pretended way out".to_owned(),
+            reason: error.to_string(),
+            mend: None,
+        })?;
         if let Some(old) = recipe
             .predecessor
             .and_then(|old| state.hands.get(&old).cloned())
@@ -77,6 +85,7 @@ impl Provisioner for Fakes {
             incarnation,
             shared: Arc::clone(&self.shared),
             calls: Mutex::default(),
+            outlet,
         });
         state.hands.insert(incarnation, Arc::clone(&hand));
         Ok(Arc::new(Handle(hand)))
@@ -93,6 +102,13 @@ impl Provisioner for Fakes {
         answering(&self.shared.stopped).await;
         let hand = self.shared.state().hands.get(&incarnation).cloned()?;
         hand.fate()
+    }
+
+    async fn outlet(&self, incarnation: IncarnationId) -> io::Result<Option<TcpListener>> {
+        answering(&self.shared.stopped).await;
+        self.able(|abilities| abilities.outlets)?;
+        let hand = self.shared.state().hands.get(&incarnation).cloned();
+        hand.map_or(Ok(None), |hand| hand.outlet.listener())
     }
 
     async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {

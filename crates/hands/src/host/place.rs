@@ -101,6 +101,11 @@ impl Place {
         self.dir.join(format!("{}.sock", self.stem))
     }
 
+    /// Returns where listeners of ways out are handed over.
+    fn outlets(&self) -> PathBuf {
+        self.dir.join(format!("{}.outlets.sock", self.stem))
+    }
+
     /// Tells whether a process has the lock; it is free as soon as that process has ended.
     ///
     /// # Errors
@@ -176,10 +181,12 @@ impl Place {
 
     /// Connects to the host, which must be of this user.
     pub(super) async fn connect(&self) -> io::Result<UnixStream> {
-        let (path, _dir) = addressed(&self.socket())?;
-        let stream = UnixStream::connect(path).await?;
-        of_this_user(&stream)?;
-        Ok(stream)
+        connect(&self.socket()).await
+    }
+
+    /// Connects to where it hands over listeners of ways out.
+    pub(super) async fn connect_for_outlets(&self) -> io::Result<UnixStream> {
+        connect(&self.outlets()).await
     }
 }
 
@@ -191,15 +198,12 @@ impl Lock {
 
     /// Begins to listen, for this user alone; a socket that a dead host left is replaced.
     pub(super) fn listen(&self) -> io::Result<UnixListener> {
-        let path = self.place.socket();
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let (short, _dir) = addressed(&path)?;
-        let listener = UnixListener::bind(short)?;
-        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        Ok(listener)
+        listen(&self.place.socket())
+    }
+
+    /// Does so for whoever wants the listeners of ways out.
+    pub(super) fn listen_for_outlets(&self) -> io::Result<UnixListener> {
+        listen(&self.place.outlets())
     }
 }
 
@@ -207,7 +211,28 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // What cannot be removed is replaced by the next who listens.
         drop(fs::remove_file(self.place.socket()));
+        drop(fs::remove_file(self.place.outlets()));
     }
+}
+
+/// Connects to a process of this user.
+async fn connect(path: &Path) -> io::Result<UnixStream> {
+    let (path, _dir) = addressed(path)?;
+    let stream = UnixStream::connect(path).await?;
+    of_this_user(&stream)?;
+    Ok(stream)
+}
+
+/// Listens for processes of this user, in place of a socket that is there.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let (short, _dir) = addressed(path)?;
+    let listener = UnixListener::bind(short)?;
+    fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok(listener)
 }
 
 /// Returns a path that is short enough for the address of a socket, and what must stay open with it.

@@ -1,6 +1,6 @@
 //! A provisioner whose hands are in a host.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{io, net::TcpListener, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,8 +16,9 @@ use tokio::time::{sleep, timeout};
 use tokio_util::io::StreamReader;
 
 use super::{
-    About, PACKAGES, Place, Starter, VERSION,
+    About, OLDEST, Place, Starter, VERSION,
     client::{Ask, Client, Gone},
+    outlets,
     remote_hand::RemoteHand,
     streams,
     wire::{Alive, Fault, LIMITS, SUM, Settings, escaped, milliseconds},
@@ -35,6 +36,9 @@ const WORD: Duration = Duration::from_secs(5);
 
 /// How long a host may take to tell its figures: whoever reads them asks again.
 const FIGURES: Duration = Duration::from_secs(2);
+
+/// How often to ask for a way out again.
+const TRIES: u32 = 3;
 
 /// How a host was found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -135,7 +139,8 @@ impl Remote {
     /// Tells whether the host speaks a version that this one speaks.
     fn fits(&self) -> bool {
         let version = self.about.version;
-        (version == VERSION || version + 1 == VERSION) && !self.about.draining
+        let known = version == VERSION || version + 1 == VERSION;
+        known && version >= OLDEST && !self.about.draining
     }
 
     /// Tells the host to take no new hand and to end with its last one.
@@ -297,22 +302,6 @@ impl Provisioner for Remote {
             reason,
             mend: None,
         };
-        if recipe.packages.is_some() {
-            // As it is by now: another may have followed the one that was found.
-            let about = about(&self.client).await;
-            let about = about.map_err(|Gone(words)| failed(words))?;
-            if about.version < PACKAGES {
-                return Err(ProvisionError::Step {
-                    incarnation,
-                    step: "install packages".to_owned(),
-                    reason: "the hand host that runs is of an earlier version".to_owned(),
-                    mend: Some(
-                        "`outlast hand-host --stop` ends it, and the next call starts one that can"
-                            .to_owned(),
-                    ),
-                });
-            }
-        }
         let mut ask = Ask::new(Method::PUT, path(incarnation, ""));
         ask.body = body(recipe).map_err(|error| failed(error.to_string()))?;
         let asked = self.client.ask::<Alive, ProvisionError>(&ask).await;
@@ -338,6 +327,19 @@ impl Provisioner for Remote {
     fn known(&self, incarnation: IncarnationId) -> Option<Arc<dyn Hand>> {
         let promise = self.client.known().get(incarnation)?;
         Some(self.spoken(incarnation, promise))
+    }
+
+    async fn outlet(&self, incarnation: IncarnationId) -> io::Result<Option<TcpListener>> {
+        let mut tried = 0;
+        loop {
+            // There is a host behind this, though it may end again.
+            self.ready().await?;
+            match outlets::ask(self.client.place(), incarnation).await {
+                Err(error) if tried < TRIES => tracing::debug!("asked again: {error}"),
+                asked => return asked,
+            }
+            tried += 1;
+        }
     }
 
     fn silence(&self) -> Option<Silence> {

@@ -10,7 +10,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    About, Lock, VERSION,
+    About, Lock, VERSION, outlets,
     place::of_this_user,
     routes::{self, Shared},
     wire::milliseconds,
@@ -21,7 +21,7 @@ use crate::{Keep, Provisioner, files::Abilities};
 const LOOK: Duration = Duration::from_millis(250);
 
 /// How long to wait when no connection can be accepted: files may be short.
-const PAUSE: Duration = Duration::from_millis(50);
+pub(super) const PAUSE: Duration = Duration::from_millis(50);
 
 /// How long answers may take to leave once everything has ended.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -86,6 +86,8 @@ impl Default for Options {
 pub struct Host {
     lock: Lock,
     listener: UnixListener,
+    /// Where listeners of ways out are asked for.
+    outlets: UnixListener,
     shared: Arc<Shared>,
 }
 
@@ -100,12 +102,13 @@ impl Host {
         provisioner: Arc<dyn Provisioner>,
         options: Options,
     ) -> io::Result<Self> {
-        let listener = lock.listen()?;
+        let (listener, outlets) = (lock.listen()?, lock.listen_for_outlets()?);
         let figures = options.figures;
         let about = options.about(provisioner.abilities());
         Ok(Self {
             lock,
             listener,
+            outlets,
             shared: Arc::new(Shared::new(provisioner, figures, about)),
         })
     }
@@ -118,6 +121,7 @@ impl Host {
         let Self {
             lock,
             listener,
+            outlets,
             shared,
         } = self;
         let closing = CancellationToken::new();
@@ -127,8 +131,9 @@ impl Host {
             .into_future();
         tokio::pin!(served);
         let ended = tokio::select! {
-            // It never returns before it is told to.
+            // Neither returns before it is told to.
             _ = &mut served => Ended::Told,
+            () = outlets::serve(outlets, shared.clone()) => Ended::Told,
             () = stop.cancelled() => Ended::Told,
             ended = unwanted(&shared) => ended,
         };

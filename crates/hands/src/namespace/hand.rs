@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     io,
+    net::TcpListener,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
@@ -23,9 +24,10 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     journal::{At, Journal},
-    link::{self, Link, Reader},
+    link::{self, Reader},
     memory,
     packages::Used,
+    parts::Parts,
     room,
     strikes::Strikes,
     usage, words,
@@ -72,6 +74,8 @@ pub(super) struct State {
     pub(super) remark: Option<String>,
     /// Closed when the sandbox is gone.
     frames: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    /// The same of its way out: it holds the network inside.
+    pub(super) outlet: Option<TcpListener>,
 }
 
 impl State {
@@ -108,22 +112,14 @@ enum Asked {
 
 impl NamespaceHand {
     /// Begins to serve a sandbox whose PID 1 has answered.
-    pub(super) fn begin(
-        incarnation: IncarnationId,
-        limits: Limits,
-        confined: Confined,
-        journal: Journal,
-        link: Link,
-        packages: Option<Used>,
-        tasks: &TaskTracker,
-    ) -> Arc<Self> {
-        let (reader, writer) = link.split();
+    pub(super) fn begin(parts: Parts, tasks: &TaskTracker) -> Arc<Self> {
+        let (reader, writer) = parts.link.split();
         // As many frames wait here as there are calls in flight, each sent by somebody who waits.
         let (frames, outbox) = mpsc::unbounded_channel();
         let state = State {
             calls: HashMap::new(),
             fences: Fences::default(),
-            journal,
+            journal: parts.journal,
             unsynced: Vec::new(),
             is_syncing: true,
             cramped: false,
@@ -132,12 +128,13 @@ impl NamespaceHand {
             stopped: HashMap::new(),
             remark: None,
             frames: Some(frames),
+            outlet: parts.outlet,
         };
         let hand = Arc::new_cyclic(|this| Self {
-            incarnation,
-            limits,
-            confined: Arc::new(confined),
-            _packages: packages,
+            incarnation: parts.incarnation,
+            limits: parts.limits,
+            confined: Arc::new(parts.confined),
+            _packages: parts.packages,
             state: Mutex::new(state),
             ended: watch::Sender::new(false),
             tasks: tasks.clone(),
@@ -386,6 +383,7 @@ impl NamespaceHand {
         let mut state = self.state();
         let reason = state.lost.get_or_insert(reason).clone();
         state.frames = None;
+        state.outlet = None;
         state.journal.release();
         for call in state.calls.values() {
             if let Call::Running(outcome) = call {
@@ -462,7 +460,9 @@ async fn read(mut reader: Reader, hand: Weak<NamespaceHand>) {
                 let Some(hand) = hand.upgrade() else { return };
                 hand.state().strikes.note(&words);
             }
-            Ok(Some(FromInit::Ready { .. })) => break Some("it broke the protocol".to_owned()),
+            Ok(Some(FromInit::Ready { .. } | FromInit::Unfit { .. })) => {
+                break Some("it broke the protocol".to_owned());
+            }
             Ok(None) => break None,
             Err(error) => break Some(error.to_string()),
         }

@@ -1,10 +1,17 @@
 //! The channel to PID 1.
 
-use std::io;
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    os::fd::OwnedFd,
+};
 
-use outlast_init::frame::{Decoder, FromInit, ToInit, encode};
+use outlast_init::{
+    frame::{Decoder, FromInit, ToInit, encode},
+    outlet,
+};
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncReadExt as _, AsyncWriteExt as _, Interest},
     net::{
         UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
@@ -45,9 +52,21 @@ impl Link {
         self.writer.write_all(&encode(frame)?).await
     }
 
-    /// Receives one frame; `None` if PID 1 is gone.
-    pub(super) async fn receive(&mut self) -> io::Result<Option<FromInit>> {
-        self.reader.receive().await
+    /// Receives the first frame, `None` if PID 1 is gone, and the descriptor that came with it.
+    pub(super) async fn greeting(&mut self) -> io::Result<(Option<FromInit>, Option<OwnedFd>)> {
+        let Reader {
+            stream,
+            decoder,
+            buffer,
+        } = &mut self.reader;
+        let stream: &UnixStream = (*stream).as_ref();
+        let take = || outlet::take(stream, &mut *buffer);
+        let (length, came) = stream.async_io(Interest::READABLE, take).await?;
+        decoder.push(buffer.get(..length).unwrap_or_default());
+        if length == 0 {
+            return Ok((None, None));
+        }
+        Ok((self.reader.receive().await?, came))
     }
 
     /// Takes the directions apart.
@@ -84,4 +103,15 @@ pub(super) async fn write(
             return;
         }
     }
+}
+
+/// Takes what PID 1 handed out.
+pub(super) fn listener(came: Option<OwnedFd>) -> io::Result<TcpListener> {
+    let listener = TcpListener::from(came.ok_or(io::ErrorKind::NotFound)?);
+    if listener.local_addr()? != SocketAddr::V4(outlet::ADDRESS) {
+        return Err(io::ErrorKind::AddrNotAvailable.into());
+    }
+    // Of all descriptors of it: whoever accepts does not wait in a call.
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }

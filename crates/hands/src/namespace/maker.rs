@@ -1,6 +1,6 @@
 //! From a folder to a hand that answers.
 
-use std::{os::unix::net::UnixStream, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::TcpListener, os::unix::net::UnixStream, path::PathBuf, sync::Arc, time::Duration};
 
 use outlast_init::frame::{FromInit, Settings, ToInit, User, VERSION};
 use outlast_protocol::id::IncarnationId;
@@ -14,13 +14,14 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Folder, NamespaceHand,
+    Folder, NamespaceHand, cover,
     journal::Journal,
-    link::Link,
+    link::{Link, listener},
     packages::Used,
+    parts::Parts,
     uploads::{self, Uploads},
 };
-use crate::{Limits, ProvisionError, Recipe, images::Images};
+use crate::{Limits, Outlet, ProvisionError, Recipe, images::Images};
 
 /// How long PID 1 may take to answer: a machine under load, not a normal one.
 const HELLO: Duration = Duration::from_secs(30);
@@ -137,7 +138,7 @@ impl Maker {
         let incarnation = folder.incarnation();
         let began = Instant::now();
         let made = match self.base(recipe).await {
-            Ok(base) => self.attempt(folder, base, recipe.limits, packages).await,
+            Ok(base) => self.attempt(folder, base, recipe, packages).await,
             Err(failed) => Err(failed),
         };
         let took = began.elapsed();
@@ -184,36 +185,13 @@ impl Maker {
         &self,
         folder: Folder,
         base: Base,
-        limits: Limits,
+        recipe: &Recipe,
         packages: Option<Used>,
     ) -> Result<Arc<NamespaceHand>, Failed> {
         let above = packages.iter().map(|used| used.tree().to_owned()).collect();
-        let (confined, ours) = self.start(folder.clone(), base, above, limits).await?;
+        let (confined, ours) = self.start(folder.clone(), base, above, recipe).await?;
         let mut link = Link::new(ours).map_err(Failed::at("open the channel"))?;
-        link.send(&ToInit::Hello(self.settings(limits)))
-            .await
-            .map_err(Failed::at("greet PID 1"))?;
-        let greeted = timeout(HELLO, link.receive()).await;
-        let answer = greeted
-            .map_err(|_| std::io::ErrorKind::TimedOut.into())
-            .flatten();
-        match answer.map_err(Failed::at("hear from PID 1"))? {
-            Some(FromInit::Ready { version: VERSION }) => {}
-            other => {
-                let reason = match other {
-                    Some(FromInit::Ready { version }) => format!("it speaks version {version}"),
-                    Some(FromInit::Settled { .. } | FromInit::Struck { .. }) => {
-                        "it answers what was not asked".to_owned()
-                    }
-                    None => confined.wait().to_string(),
-                };
-                return Err(Failed {
-                    step: "greet PID 1".to_owned(),
-                    reason,
-                    mend: None,
-                });
-            }
-        }
+        let outlet = self.greet(&mut link, &confined, recipe).await?;
         let boot = Arc::clone(&self.boot);
         let journal =
             spawn_blocking(move || Journal::create(&folder, &boot).map(|made| (made, folder)));
@@ -222,16 +200,49 @@ impl Maker {
             .map_err(std::io::Error::other)
             .flatten()
             .map_err(Failed::at("begin the journal"))?;
-        let incarnation = folder.incarnation();
-        Ok(NamespaceHand::begin(
-            incarnation,
-            limits,
+        let parts = Parts {
+            incarnation: folder.incarnation(),
+            limits: recipe.limits,
             confined,
             journal,
             link,
+            outlet,
             packages,
-            &self.tasks,
-        ))
+        };
+        Ok(NamespaceHand::begin(parts, &self.tasks))
+    }
+
+    /// Tells PID 1 what it has to know; returns the listener that it hands out.
+    async fn greet(
+        &self,
+        link: &mut Link,
+        confined: &Confined,
+        recipe: &Recipe,
+    ) -> Result<Option<TcpListener>, Failed> {
+        let hello = ToInit::Hello(self.settings(recipe));
+        link.send(&hello).await.map_err(Failed::at("greet PID 1"))?;
+        let greeted = timeout(HELLO, link.greeting()).await;
+        let answer = greeted
+            .map_err(|_| std::io::ErrorKind::TimedOut.into())
+            .flatten();
+        let (answer, came) = answer.map_err(Failed::at("hear from PID 1"))?;
+        let reason = match answer {
+            Some(FromInit::Ready { version: VERSION }) => {
+                let listener = recipe.outlet.as_ref().map(|_| listener(came)).transpose();
+                return listener.map_err(Failed::at("take the listener that leads out"));
+            }
+            Some(FromInit::Ready { version }) => format!("it speaks version {version}"),
+            Some(FromInit::Unfit { reason }) => reason,
+            Some(FromInit::Settled { .. } | FromInit::Struck { .. }) => {
+                "it answers what was not asked".to_owned()
+            }
+            None => confined.wait().to_string(),
+        };
+        Err(Failed {
+            step: "greet PID 1".to_owned(),
+            reason,
+            mend: None,
+        })
     }
 
     /// Starts the sandbox; returns it with our end of its channel.
@@ -240,14 +251,17 @@ impl Maker {
         folder: Folder,
         base: Base,
         above: Vec<PathBuf>,
-        limits: Limits,
+        recipe: &Recipe,
     ) -> Result<(Confined, UnixStream), Failed> {
         let (launcher, program) = (Arc::clone(&self.launcher), Arc::clone(&self.program));
+        let (limits, outlet) = (recipe.limits, recipe.outlet.clone());
         let started = spawn_blocking(move || {
             folder.make().map_err(Failed::at("make its folder"))?;
             let made = Uploads::of(&folder).make();
             made.map_err(Failed::at("make the folder of its uploads"))?;
             let (ours, theirs) = UnixStream::pair().map_err(Failed::at("make a channel"))?;
+            let cover = outlet.map(|outlet| cover::of(&outlet, &base, &above));
+            let cover = cover.unwrap_or_default();
             let spec = Spec {
                 name: folder.incarnation().to_string(),
                 program,
@@ -261,6 +275,7 @@ impl Maker {
                 limits: bounds(&limits),
                 base,
                 above,
+                cover,
                 purpose: Purpose::Commands,
             };
             let confined = launcher.start(spec).map_err(|error| Failed {
@@ -276,7 +291,9 @@ impl Maker {
     }
 
     /// Writes down what PID 1 has to know.
-    fn settings(&self, limits: Limits) -> Settings {
+    fn settings(&self, recipe: &Recipe) -> Settings {
+        let limits = recipe.limits;
+        let variables = recipe.outlet.as_ref().map(Outlet::environment);
         let (uid, gid) = self.launcher.ids().inside();
         let counted = matches!(self.verdict().cgroups, Cgroups::None { .. });
         Settings {
@@ -290,6 +307,8 @@ impl Maker {
             call_ms: u64::try_from(limits.call.as_millis()).unwrap_or(u64::MAX),
             watch_memory: counted.then_some(limits.memory_bytes),
             door: !counted,
+            outlet: recipe.outlet.is_some(),
+            variables: variables.unwrap_or_default(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! host files of the incarnation, which nothing inside can see, and outlive it.
 
 mod checkpoint;
+mod cover;
 mod fit;
 mod folder;
 mod hand;
@@ -14,6 +15,7 @@ mod maker;
 mod memory;
 mod outputs;
 mod packages;
+mod parts;
 mod room;
 mod slots;
 mod strikes;
@@ -22,7 +24,7 @@ mod uploads;
 mod usage;
 mod words;
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, net::TcpListener, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use outlast_protocol::id::{EventId, IncarnationId};
@@ -273,6 +275,7 @@ impl Node {
         };
         let base = self.maker.base(recipe).await?;
         let order = packages::Order {
+            incarnation: recipe.incarnation,
             digest: self.maker.digest(recipe).await?,
             base: &base,
             image: recipe.image.as_deref(),
@@ -417,6 +420,13 @@ impl Provisioner for Namespaces {
 
     async fn fate(&self, incarnation: IncarnationId) -> Option<String> {
         self.node.slots.own(incarnation)?.fate()
+    }
+
+    async fn outlet(&self, incarnation: IncarnationId) -> io::Result<Option<TcpListener>> {
+        match self.node.slots.live(incarnation) {
+            Some(hand) => hand.outlet(),
+            None => self.node.packages.outlet(incarnation),
+        }
     }
 
     async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {

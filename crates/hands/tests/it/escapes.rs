@@ -287,13 +287,27 @@ pub(crate) async fn no_call_leads_out(hand: &Arc<dyn Hand>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_harmless_sockets_and_no_way_out() {
     let node = Node::new().await;
-    let hand = node.hand().await;
+    nothing_else_is_reached(&node.hand().await).await;
+}
+
+/// A way out leads to whoever holds its listener, and nowhere else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_way_out_opens_no_other() {
+    let node = Node::new().await;
+    let recipe = outlast_hands::Recipe {
+        outlet: Some(outlast_hands::Outlet::default()),
+        ..crate::support::recipe()
+    };
+    nothing_else_is_reached(&node.provision(&recipe).await).await;
+}
+
+async fn nothing_else_is_reached(hand: &Arc<dyn Hand>) {
     // netlink, packet, alg, vsock, bluetooth, xdp, key
     for family in [16, 17, 38, 40, 31, 44, 15] {
         let code = python(&format!(
             "try:\n  socket.socket({family}, socket.SOCK_DGRAM if {family} != 40 else socket.SOCK_STREAM)\n  print('open')\nexcept OSError as e: print(errno.errorcode[e.errno])"
         ));
-        assert_eq!(sh(&hand, &code).await, "EPERM", "family {family}");
+        assert_eq!(sh(hand, &code).await, "EPERM", "family {family}");
     }
     // A listener of the host on all addresses, and one of its abstract sockets.
     let listener = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
@@ -311,18 +325,18 @@ async fn only_harmless_sockets_and_no_way_out() {
         "172.17.0.1",
         "1.1.1.1",
     ] {
-        refused(&hand, &format!("echo > /dev/tcp/{host}/{port}"), "nothing").await;
+        refused(hand, &format!("echo > /dev/tcp/{host}/{port}"), "nothing").await;
     }
     let connect = python(&format!(
         "s = socket.socket(socket.AF_UNIX)\ntry: s.connect('\\0{name}'); print('in')\nexcept OSError as e: print(errno.errorcode[e.errno])"
     ));
-    assert_eq!(sh(&hand, &connect).await, "ECONNREFUSED");
+    assert_eq!(sh(hand, &connect).await, "ECONNREFUSED");
     // Its own loopback works.
     let own = python(
         "a = socket.socket(); a.bind(('127.0.0.1', 0)); a.listen()\nb = socket.create_connection(a.getsockname()); print('ok')",
     );
-    assert_eq!(sh(&hand, &own).await, "ok");
-    assert_eq!(sh(&hand, "tail -n +3 /proc/net/dev | wc -l").await, "1");
+    assert_eq!(sh(hand, &own).await, "ok");
+    assert_eq!(sh(hand, "tail -n +3 /proc/net/dev | wc -l").await, "1");
 }
 
 #[tokio::test(flavor = "multi_thread")]

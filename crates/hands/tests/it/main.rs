@@ -28,6 +28,7 @@ mod kinds;
 mod life;
 mod limits;
 mod measured;
+mod outlets;
 mod packages;
 mod relaid;
 mod shared;

@@ -4,6 +4,7 @@
 
 mod debian;
 mod managers;
+mod online;
 
 use std::{
     fs,
@@ -16,7 +17,7 @@ use std::{
 use outlast_hands::{
     Hand, Keep, Limits, ProvisionError, Provisioner as _, Recipe,
     namespace::{Namespaces, Options},
-    packages::{Mirrors, Wanted},
+    packages::{Mirrors, Rest, Wanted},
 };
 use outlast_protocol::environment::Packages;
 
@@ -84,6 +85,7 @@ fn wanted(mirror: &Path, pip: &[&str]) -> Wanted {
             pip: Some(mirror.to_owned()),
             ..Mirrors::default()
         },
+        rest: Rest::Refused,
         limit: GENEROUS,
     }
 }

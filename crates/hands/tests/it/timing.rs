@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_hands::{
-    Keep, Provisioner as _,
+    Keep, Outlet, Provisioner as _, Recipe,
     namespace::{Disks, Namespaces, Options},
 };
 use serde_json::json;
@@ -92,4 +92,33 @@ async fn cold_start_and_warm_calls() {
     }
     report("warm bash", bash);
     report("warm read", read);
+}
+
+/// In turns too; an authority is a bundle of authorities to write.
+#[tokio::test(flavor = "multi_thread")]
+async fn cold_start_with_a_way_out_and_without() {
+    let node = Node::new().await;
+    node.hand().await;
+    let mut starts = [vec![], vec![], vec![]];
+    for round in 0..90 {
+        let outlet = match round % 3 {
+            0 => None,
+            1 => Some(Outlet::default()),
+            _ => Some(Outlet {
+                authority: Some("-----BEGIN CERTIFICATE-----\n".repeat(20)),
+                ..Outlet::default()
+            }),
+        };
+        let recipe = Recipe { outlet, ..recipe() };
+        let began = Instant::now();
+        let hand = node.provision(&recipe).await;
+        sh(&hand, "true").await;
+        starts[round % 3].push(began.elapsed());
+        let reaped = node.driver.reap(recipe.incarnation, Keep::Nothing).await;
+        reaped.unwrap();
+    }
+    let names = ["without a way out", "with one", "with one and an authority"];
+    for (took, name) in starts.into_iter().zip(names) {
+        report(&format!("cold start and first call {name}"), took);
+    }
 }

@@ -32,7 +32,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     frame::{Answer, Decoder, Ended, FromInit, Settings, ToInit, VERSION, encode},
-    tools,
+    outlet, tools,
 };
 use memory::Watch;
 use pipe::{Outbox, ReadEnd, read_some};
@@ -217,19 +217,41 @@ impl Init {
 
     /// Takes the settings.
     fn hello(&mut self, settings: &Settings) -> io::Result<()> {
+        // First: what runs inside later must not have the address.
+        let outlet = match settings.outlet.then(outlet::open).transpose() {
+            Ok(outlet) => outlet,
+            Err(error) => {
+                let reason = format!("cannot listen on {}: {error}", outlet::ADDRESS);
+                return self.send(&FromInit::Unfit { reason });
+            }
+        };
         let door = settings.door.then(door).transpose()?;
         self.work = Some(Work {
             shell: Shell::new(settings, door),
             workers: Workers::new(settings),
             memory: Watch::new(settings),
         });
-        self.send(&FromInit::Ready { version: VERSION })?;
+        let ready = encode(&FromInit::Ready { version: VERSION })?;
+        self.greet(&ready, outlet.as_ref())?;
+        // The host's alone from here on.
+        drop(outlet);
         if let Some(work) = &mut self.work {
             // A hand is made when a call waits for it, most often one for the shell, which so starts
             // while that call is on its way.
             work.shell.warm();
         }
         Ok(())
+    }
+
+    /// Answers the first frame, with the listener if there is one.
+    fn greet(&mut self, ready: &[u8], outlet: Option<&OwnedFd>) -> io::Result<()> {
+        // Nothing was sent before, so a frame this short is taken whole.
+        let sent = match outlet {
+            Some(outlet) => outlet::give(&self.channel, ready, outlet)?,
+            None => 0,
+        };
+        self.outbox.push(ready.get(sent..).unwrap_or_default());
+        self.outbox.flush()
     }
 
     /// Begins a call.

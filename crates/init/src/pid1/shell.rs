@@ -66,6 +66,7 @@ pub(super) struct Shell {
     pids: u32,
     output_bytes: usize,
     longest: Duration,
+    variables: Vec<(String, String)>,
     state: State,
     waiting: VecDeque<Waiting>,
 }
@@ -79,6 +80,7 @@ impl Shell {
             pids: settings.pids,
             output_bytes: settings.output_bytes,
             longest: Duration::from_millis(settings.call_ms),
+            variables: settings.variables.clone(),
             state: State::Fresh,
             waiting: VecDeque::new(),
         }
@@ -269,8 +271,8 @@ impl Shell {
 
     /// Starts a shell.
     fn start(&mut self) -> Result<(), String> {
-        let door = self.door.as_ref();
-        match Live::start(&self.terms, door, self.pids, self.output_bytes) {
+        let (terms, variables, door) = (&self.terms, &self.variables, self.door.as_ref());
+        match Live::start(terms, variables, door, self.pids, self.output_bytes) {
             Ok(live) => {
                 self.state = State::Alive(Box::new(live));
                 Ok(())

@@ -24,8 +24,8 @@ pub enum Networking {
 }
 
 impl Networking {
-    /// Tells whether packages may be named.
-    pub(super) fn has_package_managers(&self) -> bool {
+    /// Tells whether the public package registries are among what may be reached.
+    pub fn has_package_managers(&self) -> bool {
         match self {
             Self::Unrestricted => true,
             Self::Limited {

@@ -4,6 +4,7 @@
 //! environment. It has one thread throughout.
 
 mod binds;
+mod cover;
 mod dev;
 mod identity;
 mod proc;
@@ -114,6 +115,8 @@ struct Descriptors {
     program: OwnedFd,
     /// Leads commands to their own control group.
     door: Option<OwnedFd>,
+    /// Holds the bytes of files that are shown.
+    cover: Option<OwnedFd>,
 }
 
 /// Receives the first message.
@@ -130,14 +133,16 @@ fn take_order(socket: &OwnedFd) -> Result<Taken, Failure> {
     let (Some(channel), Some(program)) = (fds.next(), fds.next()) else {
         return Err(Failure::new("receive the descriptors", &gone()));
     };
-    let door = fds.next();
-    if door.is_some() != plan.door {
+    let door = plan.door.then(|| fds.next()).flatten();
+    let cover = fds.next();
+    if door.is_some() != plan.door || cover.is_some() == plan.cover.is_empty() {
         return Err(Failure::new("receive the descriptors", &gone()));
     }
     let fds = Descriptors {
         channel,
         program,
         door,
+        cover,
     };
     Ok(Taken::Plan(Order { plan, fds }))
 }
@@ -175,14 +180,18 @@ fn become_program(plan: &Plan, fds: &Descriptors, socket: &OwnedFd) -> Result<()
     die_with_parent()?;
     rustix::system::sethostname(plan.hostname.as_bytes()).at("set the host name")?;
     loopback()?;
+    rustix::process::umask(Permissions::from_raw_mode(0o022));
+    root::seclude()?;
+    let covered = cover::below(plan, fds.cover.as_ref())?;
     let disk = wait_for_layer(plan, socket)?;
+    let lowers: Vec<_> = covered.into_iter().chain(lowers).collect();
     root::build(plan, &lowers, disk.as_ref())?;
     binds::show(plan, &folders)?;
     root::enter()?;
     proc::bound_ipc(plan.limits.memory_bytes);
+    cover::within(plan, fds.cover.as_ref())?;
     proc::mask()?;
     dev::seal()?;
-    rustix::process::umask(Permissions::from_raw_mode(0o022));
     identity::limit(&plan.limits)?;
     let argv = arguments(&plan.argv)?;
     place(fds)?;

@@ -40,14 +40,18 @@ pub(super) fn open(plan: &Plan) -> Result<Vec<OwnedFd>, Failure> {
     plan.lowers.iter().map(open).collect()
 }
 
+/// Keeps what is mounted from here on out of sight of everybody else.
+pub(super) fn seclude() -> Result<(), Failure> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).at("make mounts private")
+}
+
 /// Mounts everything below [`ROOT`].
 pub(super) fn build(
     plan: &Plan,
     lowers: &[OwnedFd],
     disk: Option<&OwnedFd>,
 ) -> Result<(), Failure> {
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).at("make mounts private")?;
     let within = match disk {
         None => String::new(),
         Some(disk) => {
@@ -116,7 +120,7 @@ fn inside(name: &str) -> String {
 }
 
 /// Makes a C string.
-fn text(text: String) -> Result<CString, Failure> {
+pub(super) fn text(text: String) -> Result<CString, Failure> {
     CString::new(text)
         .map_err(std::io::Error::from)
         .at("read the plan")

@@ -291,6 +291,7 @@ async fn kernel(
         store: database.store(),
         blobs,
         provisioner: hands.provisioner(),
+        network: None,
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(OsEntropy),
         options: outlast_kernel::Options {

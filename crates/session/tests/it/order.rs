@@ -141,6 +141,7 @@ fn facts_of_a_stale_epoch_are_refused() {
         predecessor: None,
         forgotten: Vec::new(),
         loss: None,
+        networking: None,
     };
     let lost = HandLost::of(incarnation, "gone");
     let facts = [
@@ -172,6 +173,7 @@ fn a_hand_is_wanted_once_until_it_is_lost() {
             predecessor: None,
             forgotten: Vec::new(),
             loss: None,
+            networking: None,
         })
     };
     let lose = |number| Fact::HandLost(HandLost::of(parts::hand(number), "gone"));
@@ -210,6 +212,7 @@ fn the_newest_checkpoint_of_the_newest_hand_is_known() {
             predecessor: None,
             forgotten: Vec::new(),
             loss: None,
+            networking: None,
         };
         let key = world.named("key");
         world.try_fact(1, key, Fact::HandWanted(wanted)).unwrap()
@@ -252,6 +255,7 @@ fn two_checkpoints_are_kept_and_what_cannot_be_read_gives_way() {
             predecessor: None,
             forgotten: Vec::new(),
             loss,
+            networking: None,
         })
     };
     let lose = |number, at: Option<i64>| {
@@ -316,6 +320,7 @@ fn a_loss_is_told_by_the_first_result_of_the_new_hand() {
         predecessor: None,
         forgotten: Vec::new(),
         loss,
+        networking: None,
     };
     let key = world.named("key");
     world.try_fact(1, key, Fact::HandWanted(wanted)).unwrap();

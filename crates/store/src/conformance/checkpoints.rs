@@ -32,6 +32,7 @@ async fn with_hand(world: &World) -> (Brain<'_>, IncarnationId) {
         predecessor: None,
         forgotten: Vec::new(),
         loss: None,
+        networking: None,
     };
     let proposal = Proposal::Keyed {
         thread: 0,

@@ -46,6 +46,7 @@ async fn hands_are_named_until_their_session_ends(world: &World) {
                 predecessor,
                 forgotten,
                 loss: None,
+                networking: None,
             })
         };
         let (first, second, third, stranger) = (hand(), hand(), hand(), hand());

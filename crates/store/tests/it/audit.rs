@@ -108,6 +108,7 @@ pub(crate) async fn eventful(world: &World) -> SessionId {
         predecessor: None,
         forgotten: Vec::new(),
         loss: None,
+        networking: None,
     };
     let hand = Proposal::Keyed {
         thread: 0,

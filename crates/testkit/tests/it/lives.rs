@@ -19,7 +19,7 @@ use outlast_hands::{
     fake::{Asked, Fakes, Reply},
 };
 use outlast_harness::{Options as Loop, Retries, Worker};
-use outlast_kernel::{Beats, HandLife, Kernel, Options, Parts, Schedule};
+use outlast_kernel::{Beats, HandLife, Kernel, Network, Options, Parts, Schedule};
 use outlast_model::{Facts, Scripted};
 use outlast_protocol::{
     CallResult,
@@ -60,8 +60,9 @@ pub(crate) struct World {
     pub(crate) hand_idle: Duration,
     pub(crate) hand_age: Option<Duration>,
     pub(crate) model: Arc<Shared>,
+    pub(crate) network: Option<Arc<dyn Network>>,
     key: ApiKeyId,
-    config: Config,
+    pub(crate) config: Config,
 }
 
 /// One process.
@@ -168,6 +169,7 @@ impl World {
             hand_idle: Duration::from_secs(86_400),
             hand_age: None,
             model,
+            network: None,
             key,
             config,
         }
@@ -266,6 +268,7 @@ impl World {
             store,
             provisioner: Arc::new(hands.clone()),
             blobs: self.blobs.clone(),
+            network: self.network.clone(),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
             options: Options {

@@ -20,6 +20,7 @@ mod lives;
 mod long;
 mod loose;
 mod mounts;
+mod outlets;
 mod parallel;
 mod points;
 mod poison;

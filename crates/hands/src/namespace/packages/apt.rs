@@ -1,5 +1,5 @@
 //! Debian's mirror is a repository in files; apt is told of it in its own configuration, and of places
-//! to write to that nobody needs afterwards.
+//! to write to that nobody needs afterwards. Without a mirror it has the sources of the image.
 
 use std::{fs, io, path::Path};
 
@@ -8,8 +8,6 @@ pub(super) const FOLDER: &str = "apt";
 
 /// The configuration. `root` writes as itself: there is nobody else who could.
 const CONFIGURATION: &str = r#"
-Dir::Etc::SourceList "/.packages/apt/sources.list";
-Dir::Etc::SourceParts "/.packages/apt/none";
 Dir::State::Lists "/.packages/apt/lists";
 Dir::Cache "/.packages/apt/cache";
 Dir::Log "/.packages/apt/log";
@@ -20,19 +18,30 @@ DPkg::Use-Pty "false";
 DPkg::Options { "--force-confdef"; "--force-confold"; };
 "#;
 
-/// Writes the configuration into apt's folder below `top`, for a repository that is `shown` there.
+/// What has it see the mirror alone.
+const MIRROR: &str = r#"
+Dir::Etc::SourceList "/.packages/apt/sources.list";
+Dir::Etc::SourceParts "/.packages/apt/none";
+"#;
+
+/// Writes the configuration into apt's folder below `top`, for a repository that is `shown` there, or
+/// for none.
 ///
 /// # Errors
 ///
 /// If the mirror is no repository.
-pub(super) fn lay(mirror: &Path, shown: &str, top: &Path) -> io::Result<()> {
-    let sources = sources(mirror, shown)?;
+pub(super) fn lay(mirror: Option<&Path>, shown: &str, top: &Path) -> io::Result<()> {
+    let sources = mirror.map(|mirror| sources(mirror, shown)).transpose()?;
     let home = top.join(FOLDER);
     for name in ["none", "lists/partial", "cache/archives/partial", "log"] {
         fs::create_dir_all(home.join(name))?;
     }
-    fs::write(home.join("sources.list"), sources)?;
-    fs::write(home.join("apt.conf"), CONFIGURATION)
+    let mut configuration = CONFIGURATION.to_owned();
+    if let Some(sources) = sources {
+        fs::write(home.join("sources.list"), sources)?;
+        configuration.push_str(MIRROR);
+    }
+    fs::write(home.join("apt.conf"), configuration)
 }
 
 /// Lists a repository: one that is flat, or every release that is in it with all its parts.
@@ -121,7 +130,10 @@ mod tests {
             sources(mirror, "/m").unwrap(),
             "deb [trusted=yes] file:/m ./\n"
         );
-        lay(mirror, "/m", &mirror.join("top")).unwrap();
+        lay(Some(mirror), "/m", &mirror.join("top")).unwrap();
         assert!(mirror.join("top/apt/lists/partial").is_dir());
+        lay(None, "/m", &mirror.join("other")).unwrap();
+        let alone = fs::read_to_string(mirror.join("other/apt/apt.conf")).unwrap();
+        assert!(!alone.contains("SourceList"), "{alone}");
     }
 }

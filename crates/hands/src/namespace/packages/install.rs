@@ -1,7 +1,9 @@
-//! One installation: a sandbox of its own, without a network, whose writable layer becomes the layer.
+//! One installation: a sandbox of its own, whose writable layer becomes the layer. It has a way out only
+//! for what has no mirror.
 
 use std::{
     fs, io,
+    net::TcpListener,
     os::unix::net::UnixStream as Channel,
     path::{Path, PathBuf},
     sync::Arc,
@@ -11,10 +13,11 @@ use std::{
 use outlast_init::{
     frame::{Decoder, encode},
     install::{COMMAND, Job, Said},
+    outlet,
 };
 use outlast_sandbox::{Cgroups, Confined, Image, Launcher, Pressure, Purpose, Spec};
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncReadExt as _, AsyncWriteExt as _, Interest},
     net::UnixStream,
     task::spawn_blocking,
     time::{sleep, timeout},
@@ -24,11 +27,12 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Order,
     keep::{Part, Shelf},
+    outlets::Outlets,
     steps::{self, Plan},
 };
 use crate::{
     Limits,
-    namespace::{maker::Failed, usage, words},
+    namespace::{link::listener, maker::Failed, usage, words},
 };
 
 /// How often to look at what an installation wrote.
@@ -44,6 +48,7 @@ pub(super) struct Installer<'a> {
     pub(super) launcher: &'a Arc<Launcher>,
     pub(super) program: &'a Arc<Image>,
     pub(super) stop: &'a CancellationToken,
+    pub(super) outlets: &'a Outlets,
 }
 
 /// Makes a failure of one manager's part.
@@ -69,7 +74,7 @@ impl Installer<'_> {
     /// Installs what is ordered; whole or not at all.
     pub(super) async fn run(&self, key: &str, order: &Order<'_>) -> Result<(), Failed> {
         for manager in order.wanted.packages.managers() {
-            if let Some(lack) = order.wanted.mirrors.lacks(manager, order.image) {
+            if let Some(lack) = order.wanted.lacks(manager, order.image) {
                 return Err(failed(manager.as_str(), lack, None));
             }
         }
@@ -77,8 +82,14 @@ impl Installer<'_> {
         let layer = part.folder().join("upper");
         let mut talk = Talk::new(channel, order.image).map_err(broken)?;
         let limit = order.wanted.limit;
+        let through = async {
+            let outlet = talk.begin(&job).await.map_err(broken)?;
+            // Given away on request until nothing more is said.
+            let _open = outlet.map(|outlet| self.outlets.open(order.incarnation, outlet));
+            talk.through().await
+        };
         let told = tokio::select! {
-            told = timeout(limit, talk.through(&job)) => told.map_err(|_| {
+            told = timeout(limit, through) => told.map_err(|_| {
                 let seconds = limit.as_secs();
                 format!("it took longer than the {seconds} s of `hands.packages.install_seconds`")
             }),
@@ -137,6 +148,7 @@ impl Installer<'_> {
                 },
                 base,
                 above: Vec::new(),
+                cover: Vec::new(),
                 purpose: Purpose::Install,
             };
             let confined = launcher.start(spec).map_err(|error| Failed {
@@ -219,13 +231,25 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Gives the job and listens to the end.
-    async fn through(&mut self, job: &Job) -> Result<(), Failed> {
-        let frame = encode(job).map_err(broken)?;
-        self.channel.write_all(&frame).await.map_err(broken)?;
+    /// Gives the job; returns the listener that leads out, if the job wants one.
+    async fn begin(&mut self, job: &Job) -> io::Result<Option<TcpListener>> {
+        self.channel.write_all(&encode(job)?).await?;
+        if !job.outlet {
+            return Ok(None);
+        }
+        let mut buffer = vec![0; 1024];
+        let take = || outlet::take(&self.channel, &mut buffer);
+        let (length, came) = self.channel.async_io(Interest::READABLE, take).await?;
+        self.decoder.push(buffer.get(..length).unwrap_or_default());
+        listener(came).map(Some)
+    }
+
+    /// Listens to the end.
+    async fn through(&mut self) -> Result<(), Failed> {
         loop {
             match self.next().await.map_err(broken)? {
                 None => return Err(self.failed("its sandbox ended in the middle")),
+                Some(Said::Open) => {}
                 Some(Said::Began { manager }) => self.manager = Some(manager),
                 Some(Said::Done) => return Ok(()),
                 Some(Said::Absent { manager }) => {

@@ -11,16 +11,19 @@ mod install;
 mod keep;
 mod key;
 mod npm;
+mod outlets;
 mod steps;
 
 use std::{
     collections::HashMap,
     io,
+    net::TcpListener,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
+use outlast_protocol::id::IncarnationId;
 use outlast_sandbox::{Base, Image, Launcher};
 use tokio::{
     sync::OnceCell,
@@ -31,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 use keep::Shelf;
 pub(super) use keep::Used;
+use outlets::Outlets;
 
 use super::maker::Failed;
 use crate::{Limits, packages::Wanted};
@@ -47,6 +51,7 @@ pub(super) struct Store {
     /// What is being installed: whoever wants the same waits for the same.
     attempts: Mutex<HashMap<String, Weak<Attempt>>>,
     stop: CancellationToken,
+    outlets: Outlets,
 }
 
 /// One installation, and what it came to.
@@ -55,6 +60,8 @@ type Attempt = OnceCell<Result<(), Failed>>;
 /// What a layer is made for.
 #[derive(Debug)]
 pub(super) struct Order<'a> {
+    /// Whose hand waits for it.
+    pub(super) incarnation: IncarnationId,
     /// What a sandbox stands on.
     pub(super) base: &'a Base,
     /// Its digest if it is an image.
@@ -76,7 +83,13 @@ impl Store {
             program,
             attempts: Mutex::default(),
             stop: CancellationToken::new(),
+            outlets: Outlets::default(),
         }
+    }
+
+    /// Returns the listener that leads out of the installation that a hand waits for, if it began it.
+    pub(super) fn outlet(&self, incarnation: IncarnationId) -> io::Result<Option<TcpListener>> {
+        self.outlets.of(incarnation)
     }
 
     /// Ends installations that run.
@@ -148,6 +161,7 @@ impl Store {
             launcher: &self.launcher,
             program: &self.program,
             stop: &self.stop,
+            outlets: &self.outlets,
         };
         let done = installer.run(key, order).await;
         let took = began.elapsed();

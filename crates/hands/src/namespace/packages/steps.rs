@@ -18,7 +18,7 @@ use outlast_protocol::environment::Manager;
 use outlast_sandbox::{Ids, Mode, Shown};
 
 use super::{apt, cargo, npm};
-use crate::{Limits, packages::Wanted};
+use crate::{Limits, Outlet, packages::Wanted};
 
 /// The folder, in the layer while it is made, and inside.
 const TOP: &str = ".packages";
@@ -61,6 +61,7 @@ pub(super) fn plan(
         job: Job {
             pids: limits.pids,
             data: (!counted).then_some(limits.memory_bytes),
+            outlet: false,
             environment: pairs(&[
                 ("PATH", PATH),
                 ("LANG", "C.UTF-8"),
@@ -74,20 +75,27 @@ pub(super) fn plan(
     for manager in wanted.packages.managers() {
         let mut one = || -> io::Result<Step> {
             // A link is what operators change over to the next state of a mirror.
-            let folder = wanted.mirrors.of(manager).ok_or(io::ErrorKind::NotFound)?;
-            let folder = folder.canonicalize()?;
+            let folder = wanted.mirrors.of(manager).map(Path::canonicalize);
+            let folder = folder.transpose()?;
             fs::create_dir_all(layer.join(mirror(manager).trim_start_matches('/')))?;
             fs::create_dir_all(top.join("tmp"))?;
-            let step = step(manager, &top, &folder, ids, wanted.packages.of(manager))?;
-            plan.shown.push(Shown {
-                from: folder,
-                to: mirror(manager),
-            });
+            let items = wanted.packages.of(manager);
+            let step = step(manager, &top, folder.as_deref(), ids, items)?;
+            match folder {
+                Some(from) => {
+                    let to = mirror(manager);
+                    plan.shown.push(Shown { from, to });
+                }
+                None => plan.job.outlet = true,
+            }
             Ok(step)
         };
         plan.job
             .steps
             .push(one().map_err(|error| (manager, error))?);
+    }
+    if plan.job.outlet {
+        plan.job.environment.extend(Outlet::default().environment());
     }
     Ok(plan)
 }
@@ -144,10 +152,11 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(own).collect()
 }
 
+/// Says what a manager is to do with its mirror, or without one where it looks by itself.
 fn step(
     manager: Manager,
     top: &Path,
-    folder: &Path,
+    folder: Option<&Path>,
     ids: &Ids,
     items: &[String],
 ) -> io::Result<Step> {
@@ -172,7 +181,9 @@ fn step(
             vec![texts(&["update"]), run]
         }
         Manager::Cargo => {
-            cargo::lay(folder, &shown, top)?;
+            if let Some(folder) = folder {
+                cargo::lay(folder, &shown, top)?;
+            }
             environment.extend(pairs(&[
                 ("CARGO_HOME", "/.packages/cargo"),
                 ("CARGO_TARGET_DIR", "/.packages/tmp/cargo"),
@@ -182,19 +193,24 @@ fn step(
             vec![run]
         }
         Manager::Gem => {
-            // It looks for gems where it runs, and has no `--`: what stands behind it goes to builds.
-            dir = shown;
-            let mut run = texts(&["install", "--local", "--no-document", "--user-install"]);
+            // It has no `--`: what stands behind it goes to builds.
+            let mut run = texts(&["install", "--no-document", "--user-install"]);
+            if folder.is_some() {
+                // It looks for gems where it runs.
+                dir = shown;
+                run.push("--local".to_owned());
+            }
             run.extend(texts(&["--bindir", PROGRAMS]));
             run.extend_from_slice(items);
             vec![run]
         }
         Manager::Go => {
             probe = texts(&["version"]);
-            let proxy = format!("file://{shown}");
+            if folder.is_some() {
+                let proxy = format!("file://{shown}");
+                environment.extend(pairs(&[("GOPROXY", &proxy), ("GOSUMDB", "off")]));
+            }
             environment.extend(pairs(&[
-                ("GOPROXY", &proxy),
-                ("GOSUMDB", "off"),
                 ("GOTOOLCHAIN", "local"),
                 ("GOFLAGS", "-modcacherw"),
                 ("GOPATH", "/.packages/tmp/go"),
@@ -241,9 +257,20 @@ fn go(item: &str) -> Vec<String> {
 }
 
 /// Node's: a cache that npm filled.
-fn npm(top: &Path, folder: &Path, shown: &str, items: &[String]) -> io::Result<Vec<String>> {
-    let registry = npm::lay(folder, shown, &top.join("npm"))?;
-    let mut run = texts(&["install", "--global", "--offline", "--prefix", PREFIX]);
+fn npm(
+    top: &Path,
+    folder: Option<&Path>,
+    shown: &str,
+    items: &[String],
+) -> io::Result<Vec<String>> {
+    let mut run = texts(&["install", "--global", "--prefix", PREFIX]);
+    let registry = match folder {
+        Some(folder) => {
+            run.push("--offline".to_owned());
+            npm::lay(folder, shown, &top.join("npm"))?
+        }
+        None => None,
+    };
     run.extend(texts(&["--cache", "/.packages/npm", "--logs-max=0"]));
     run.extend(texts(&["--no-audit", "--no-fund", "--no-update-notifier"]));
     if let Some(registry) = registry {
@@ -255,17 +282,19 @@ fn npm(top: &Path, folder: &Path, shown: &str, items: &[String]) -> io::Result<V
 }
 
 /// Python's: a folder of files, and an index beside them if there is one.
-fn pip(folder: &Path, shown: &str, items: &[String]) -> Vec<String> {
+fn pip(folder: Option<&Path>, shown: &str, items: &[String]) -> Vec<String> {
     let mut run = texts(&["install", "--user", "--no-input", "--no-cache-dir"]);
     run.extend(texts(&[
         "--disable-pip-version-check",
         "--no-warn-script-location",
     ]));
-    match folder.join("simple").is_dir() {
-        true => run.push(format!("--index-url=file://{shown}/simple")),
-        false => run.push("--no-index".to_owned()),
+    if let Some(folder) = folder {
+        match folder.join("simple").is_dir() {
+            true => run.push(format!("--index-url=file://{shown}/simple")),
+            false => run.push("--no-index".to_owned()),
+        }
+        run.push(format!("--find-links={shown}"));
     }
-    run.push(format!("--find-links={shown}"));
     run.push("--".to_owned());
     run.extend_from_slice(items);
     run
@@ -279,11 +308,14 @@ mod tests {
     fn items_stand_behind_what_ends_the_options() {
         let dir = tempfile::tempdir().unwrap();
         let items = texts(&["six==1.17.0"]);
-        let run = pip(dir.path(), "/m", &items);
+        let run = pip(None, "/m", &items);
+        assert!(!run.iter().any(|word| word.contains("/m")), "{run:?}");
+        assert_eq!(run.last_chunk::<2>().unwrap(), &["--", "six==1.17.0"]);
+        let run = pip(Some(dir.path()), "/m", &items);
         assert!(run.contains(&"--no-index".to_owned()), "{run:?}");
         assert_eq!(run.last_chunk::<2>().unwrap(), &["--", "six==1.17.0"]);
         fs::create_dir(dir.path().join("simple")).unwrap();
-        let run = pip(dir.path(), "/m", &items);
+        let run = pip(Some(dir.path()), "/m", &items);
         assert!(
             run.contains(&"--index-url=file:///m/simple".to_owned()),
             "{run:?}"

@@ -10,7 +10,7 @@ use std::{
 use async_trait::async_trait;
 use outlast_hands::{
     Keep, Provisioner as _, Recalled, Recipe,
-    host::{Ended, Found, Options, Place, Remote, Starter, VERSION},
+    host::{Ended, Found, Place, Remote, Starter, VERSION},
     namespace::{self, Namespaces},
 };
 use outlast_protocol::id::IncarnationId;
@@ -85,11 +85,8 @@ async fn what_is_had_is_left_alone(first: &Remote, second: &Remote, busy: Incarn
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_host_waits_for_what_the_old_one_has() {
     let dir = tempfile::tempdir().unwrap();
-    let older = Options {
-        version: VERSION - 1,
-        ..options(LONG)
-    };
-    let old = Running::start(Place::usual(dir.path()), sandboxes(dir.path()).await, older);
+    let driver = sandboxes(dir.path()).await;
+    let old = Running::start(Place::usual(dir.path()), driver, options(LONG));
     let first = remote(dir.path()).await;
     let (busy, idle) = (recipe(), recipe());
     let hand = first.provision(&busy).await.unwrap();

@@ -213,28 +213,8 @@ async fn a_host_that_is_gone_is_followed_by_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_of_another_version_drains_and_one_starts_beside_it() {
-    let (dir, starter) = (tempfile::tempdir().unwrap(), Arc::new(Here::default()));
-    let old = Running::start(
-        Place::usual(dir.path()),
-        Arc::new(Fakes::new(|_| {
-            Reply::After(Duration::from_millis(500), CallResult::text("done"))
-        })),
-        Options {
-            version: VERSION - 1,
-            ..options(LONG)
-        },
-    );
-    let open = || Remote::open(dir.path(), Some(starter.clone() as Arc<dyn Starter>));
-    // The version before is spoken.
-    let (remote, found) = open().await.unwrap();
-    assert_eq!(found, Found::Adopted);
-    let hand = remote.provision(&recipe()).await.unwrap();
-    let stop = old.stop.clone();
-    stop.cancel();
-    assert_eq!(old.thread.join().unwrap(), Some(Ended::Told));
-    drop(hand);
-
+async fn a_host_that_drains_ends_with_its_last_call() {
+    let dir = tempfile::tempdir().unwrap();
     let old = Running::start(
         Place::usual(dir.path()),
         Arc::new(Fakes::new(|_| {
@@ -242,7 +222,7 @@ async fn a_host_of_another_version_drains_and_one_starts_beside_it() {
         })),
         options(LONG),
     );
-    let (remote, _) = open().await.unwrap();
+    let remote = remote(dir.path()).await;
     let hand = remote.provision(&recipe()).await.unwrap();
     let input = raw(&json!({}));
     let call = hand.execute(FENCE, call_id(), "tool", &input);
@@ -252,35 +232,41 @@ async fn a_host_of_another_version_drains_and_one_starts_beside_it() {
     };
     let (done, said) = tokio::join!(call, drain);
     assert!(said.contains("200 OK"), "{said}");
-    // What ran has ended in peace; the host goes with its last hand.
     assert_eq!(text(&done.unwrap()), "done");
     let ended = tokio::task::spawn_blocking(|| old.thread.join().unwrap());
     assert_eq!(ended.await.unwrap(), Some(Ended::Drained));
+}
 
-    let foreign = Running::start(
-        Place::usual(dir.path()),
-        Arc::new(fakes()),
-        Options {
-            version: VERSION + 1,
-            ..options(LONG)
-        },
-    );
-    let (remote, found) = open().await.unwrap();
-    assert_eq!(found, Found::Beside);
-    remote.provision(&recipe()).await.unwrap();
-    let ended = tokio::task::spawn_blocking(|| foreign.thread.join().unwrap());
-    assert_eq!(ended.await.unwrap(), Some(Ended::Drained));
-    // The next server finds the one that fits.
-    assert_eq!(open().await.unwrap().1, Found::Adopted);
-    let places: Vec<_> = starter
-        .started
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|(place, _)| place.stem().to_owned())
-        .collect();
-    assert_eq!(places, [format!("hand-host-v{VERSION}")]);
-    starter.stop();
+/// Neither a newer one nor the one before, whose hands never have a way out, is spoken with.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_of_another_version_drains_and_one_starts_beside_it() {
+    for version in [VERSION + 1, VERSION - 1] {
+        let (dir, starter) = (tempfile::tempdir().unwrap(), Arc::new(Here::default()));
+        let foreign = Running::start(
+            Place::usual(dir.path()),
+            Arc::new(fakes()),
+            Options {
+                version,
+                ..options(LONG)
+            },
+        );
+        let open = || Remote::open(dir.path(), Some(starter.clone() as Arc<dyn Starter>));
+        let (remote, found) = open().await.unwrap();
+        assert_eq!(found, Found::Beside);
+        remote.provision(&recipe()).await.unwrap();
+        let ended = tokio::task::spawn_blocking(|| foreign.thread.join().unwrap());
+        assert_eq!(ended.await.unwrap(), Some(Ended::Drained));
+        // The next server finds the one that fits.
+        assert_eq!(open().await.unwrap().1, Found::Adopted);
+        let started = starter.started.lock().unwrap();
+        let places: Vec<_> = started
+            .iter()
+            .map(|(place, _)| place.stem().to_owned())
+            .collect();
+        drop(started);
+        assert_eq!(places, [format!("hand-host-v{VERSION}")]);
+        starter.stop();
+    }
 }
 
 /// Makes one bare request and returns the whole answer.
@@ -352,21 +338,26 @@ async fn other_users_are_refused() {
     open(dir.path(), 0o755);
     let place = Place::usual(dir.path());
     let host = Running::start(place.clone(), Arc::new(fakes()), options(LONG));
-    open(&place.socket(), 0o666);
-    let script = format!(
-        "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect({:?})\n\
-         try:\n  s.send(b'GET /v1/host HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n')\n  print(s.recv(99))\n\
-         except OSError:\n  print(b'')\n",
-        place.socket()
-    );
-    let said = |uid: u32| {
-        let mut python = Command::new("python3");
-        let done = python.args(["-c", &script]).uid(uid).output().unwrap();
-        assert!(done.status.success(), "{done:?}");
-        String::from_utf8(done.stdout).unwrap()
-    };
-    assert!(said(0).contains("200 OK"));
-    assert_eq!(said(65_534).trim(), "b''");
+    let http = "s.send(b'GET /v1/host HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n')".to_owned();
+    let unknown = recipe().incarnation;
+    let outlet = format!("s.send(b'{unknown}'); s.shutdown(1)");
+    let outlets = dir.path().join("hand-host.outlets.sock");
+    for (socket, asked, answer) in [(place.socket(), http, "200 OK"), (outlets, outlet, "none")] {
+        open(&socket, 0o666);
+        let script = format!(
+            "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect({socket:?})\n\
+             try:\n  {asked}\n  print(s.recv(99))\n\
+             except OSError:\n  print(b'')\n"
+        );
+        let said = |uid: u32| {
+            let mut python = Command::new("python3");
+            let done = python.args(["-c", &script]).uid(uid).output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+            String::from_utf8(done.stdout).unwrap()
+        };
+        assert!(said(0).contains(answer), "{}", said(0));
+        assert_eq!(said(65_534).trim(), "b''");
+    }
     host.stop();
     // And a server does not speak to a host of another user.
     let listen = format!(

@@ -5,7 +5,7 @@ use std::{path::Path, process::Command};
 use outlast_hands::{
     Provisioner as _, Recipe,
     images::Images,
-    packages::{Mirrors, Wanted},
+    packages::{Mirrors, Rest, Wanted},
 };
 use outlast_protocol::environment::Packages;
 
@@ -13,7 +13,7 @@ use super::{refused, with};
 use crate::support::{Node, bash, failed, sh};
 
 /// Packs apt, dpkg and what they need into a root file system.
-const ROOT: &str = r#"
+pub(super) const ROOT: &str = r#"
 t=$(mktemp -d)
 take() { for f in "$@"; do install -D "$f" "$t$(realpath -s "$f" | sed 's,^/\(bin\|sbin\|lib\|lib64\)/,/usr/\1/,')"; done; }
 need() { for p in "$@"; do b=$(command -v "$p" || echo "$p"); take "$b"; take $(ldd "$b" 2>/dev/null | grep -o '/[^ ]*'); done; }
@@ -22,15 +22,16 @@ mkdir -p $t/usr/{bin,sbin,lib,lib64} $t/var/lib/dpkg/{info,updates,triggers} $t/
 for l in bin sbin lib lib64; do ln -s usr/$l $t/$l; done
 need bash sh cat chown ls rm mv mkdir touch id stat tar diff find gzip xz apt-get apt-config dpkg dpkg-deb dpkg-split \
   dpkg-query dpkg-trigger ldconfig start-stop-daemon update-alternatives \
-  /usr/lib/apt/methods/{file,copy,store,gpgv}
+  /usr/lib/apt/methods/{file,copy,store,gpgv,http}
 for f in $(ldconfig -p | grep -oE '/[^ ]*/lib(apt-private|nss_files|nss_compat)[^ ]*'); do take $f; done
 mkdir -p $t/usr/share; cp -r /usr/share/dpkg $t/usr/share/
 : > $t/var/lib/dpkg/status; : > $t/var/lib/dpkg/available; dpkg --print-architecture > $t/var/lib/dpkg/arch
+echo 'deb [trusted=yes] http://deb.test/ ./' > $t/etc/apt/sources.list
 echo 'root:x:0:0::/root:/bin/sh' > $t/etc/passwd; echo 'root:x:0:' > $t/etc/group
 tar -C $t --owner=0 --group=0 -czf "$0" .; rm -r $t"#;
 
 /// Builds `tiny`, which needs `tiny-data`, has a script that runs as root and a file that replaces another.
-const REPOSITORY: &str = r#"
+pub(super) const REPOSITORY: &str = r#"
 cd "$0"
 package() {
   d=$(mktemp -d); mkdir -p $d/DEBIAN $d/usr/bin $d/usr/share/$1 $d/etc
@@ -52,7 +53,7 @@ for f in *.deb; do
   dpkg-deb -f $f; printf 'Filename: ./%s\nSize: %s\nSHA256: %s\n\n' $f $(stat -c %s $f) $(sha256sum < $f | cut -d' ' -f1)
 done > Packages"#;
 
-fn script(text: &str, at: &Path) {
+pub(super) fn script(text: &str, at: &Path) {
     let done = Command::new("bash").args(["-ec", text]).arg(at).status();
     assert!(done.unwrap().success());
 }
@@ -81,6 +82,7 @@ async fn apt_installs_over_an_image() {
         let wanted = Wanted {
             packages,
             mirrors,
+            rest: Rest::Refused,
             limit: super::GENEROUS,
         };
         Recipe {

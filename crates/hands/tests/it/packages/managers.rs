@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use outlast_hands::{
     Provisioner as _, Recipe,
-    packages::{Mirrors, Wanted},
+    packages::{Mirrors, Rest, Wanted},
 };
 use outlast_protocol::environment::Packages;
 
@@ -105,6 +105,7 @@ fn wanted(packages: Packages, mirrors: Mirrors) -> Recipe {
     with(Wanted {
         packages,
         mirrors,
+        rest: Rest::Refused,
         limit: super::GENEROUS,
     })
 }

@@ -32,7 +32,7 @@ use crate::{
     words,
 };
 
-/// The shell's environment. Nothing else is in it.
+/// The shell's environment. Nothing else is in it but what the host says.
 ///
 /// Packages of the environment are installed for the commands' user, below its home.
 const ENVIRONMENT: [(&str, &str); 8] = [
@@ -110,6 +110,7 @@ impl Live {
     /// [`io::ErrorKind::NotFound`] if there is no bash, and what the system says.
     pub(super) fn start(
         terms: &Terms,
+        variables: &[(String, String)],
         door: Option<&OwnedFd>,
         pids: u32,
         output_bytes: usize,
@@ -136,6 +137,7 @@ impl Live {
             .arg(serde_json::to_string(&terms)?)
             .args([BASH, "--noprofile", "--norc"])
             .env_clear()
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .envs(ENVIRONMENT)
             .stdin(commands_in)
             .stdout(output_in)

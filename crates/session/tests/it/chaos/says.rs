@@ -121,6 +121,7 @@ pub(super) fn kernel_says(
                 predecessor: None,
                 forgotten: Vec::new(),
                 loss: None,
+                networking: None,
             };
             (world.named("key"), Fact::HandWanted(wanted))
         }

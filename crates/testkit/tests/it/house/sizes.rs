@@ -22,10 +22,13 @@ const STORE: usize = 17_500;
 /// Lines of `protocol`: a room that everybody uses grows first, with every noun of the API.
 const PROTOCOL: usize = 8_200;
 
-/// Lines of `hands`: the driver, its packs, images, packages, the host and the fake driver that other
-/// rooms test with are one room, and so is who is told of each bound, with a kernel that keeps it or by
-/// looking.
-const HANDS: usize = 11_200;
+/// Lines of `hands`: the driver, its packs, images, packages, ways out, the host and the fake driver that
+/// other rooms test with are one room, and so is who is told of each bound, with a kernel that keeps it or
+/// by looking.
+const HANDS: usize = 12_400;
+
+/// Lines of `kernel`: every verb stands there, and the life of hands with their files and ways out.
+const KERNEL: usize = 8_500;
 
 /// Lines of `server`: every command of the binary stands there beside the wiring of all rooms, and
 /// `torture` is a program of its own.
@@ -110,6 +113,7 @@ fn no_room_outgrows_its_bound() {
         "hands" => HANDS,
         "server" => SERVER,
         "store" => STORE,
+        "kernel" => KERNEL,
         _ => ROOM,
     };
     let large: Vec<_> = rooms()

@@ -207,6 +207,7 @@ impl World {
                 forgetful: self.forgetful,
             }),
             blobs: Arc::new(blobs::Mortal::under(self.blobs.clone(), faults.clone())),
+            network: None,
             clock: self.clock.clone(),
             entropy: Arc::new(self.root.branch(&format!("life {number}"))),
             options: options(self.limits, self.schedule),

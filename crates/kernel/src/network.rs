@@ -1,4 +1,12 @@
 //! The way out of hands: who serves it, and what a hand is given for it.
+//!
+//! A hand has no route. What leaves it does so through one listener, which the first process inside
+//! binds and hands out before anything else runs; whoever implements [`Network`] accepts on it.
+
+mod adopt;
+mod bound;
+pub mod fake;
+mod outlets;
 
 use std::{fmt::Debug, net::TcpListener};
 
@@ -6,8 +14,10 @@ use async_trait::async_trait;
 use outlast_protocol::{
     Problem,
     environment::Networking,
-    id::{EnvironmentId, IncarnationId, SessionId},
+    id::{EnvironmentId, IncarnationId, SessionId, VaultId},
 };
+
+pub(crate) use outlets::Outlets;
 
 /// Whose hand it is, and what it may reach.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -20,6 +30,8 @@ pub struct Bound {
     pub environment: EnvironmentId,
     /// What that environment allowed at the moment when this life was wanted.
     pub networking: Networking,
+    /// Whose credentials may be used; the first one counts where several hold the same.
+    pub vaults: Vec<VaultId>,
     /// Hosts of the agent's MCP servers.
     pub mcp_hosts: Vec<String>,
 }
@@ -37,11 +49,19 @@ pub struct Dress {
 #[async_trait]
 pub trait Network: Debug + Send + Sync {
     /// Says what a hand is to be given before it is made; the same again for the same life.
+    ///
+    /// # Errors
+    ///
+    /// If nothing can be said now; no hand is made then, and the next call tries again.
     async fn dress(&self, bound: &Bound) -> Result<Dress, Problem>;
 
     /// Serves a living hand's listener, in tasks of its own, until it is revoked.
+    ///
+    /// The same life again replaces what it is bound to and its listener.
     async fn attach(&self, bound: Bound, outlet: TcpListener);
 
-    /// Lets go of a life's listener: when this returns nothing more leaves for it.
+    /// Lets go of a life's listener: when this returns nothing more leaves for it, and what ran is cut.
+    ///
+    /// One that is not served is no error.
     async fn revoke(&self, incarnation: IncarnationId);
 }

@@ -1,0 +1,189 @@
+//! Ways out of hands along their lives: dressed before, attached behind, revoked before the next.
+
+use std::{sync::Arc, time::Duration};
+
+use outlast_hands::Outlet;
+use outlast_kernel::{
+    Bound, Dress, HandLife, Schedule,
+    network::fake::{Notes, Wish},
+};
+use outlast_protocol::{
+    environment::Networking,
+    id::{IncarnationId, SessionId, VaultId},
+};
+use outlast_store::{Resource, ResourceKind, Resources as _};
+use serde_json::json;
+
+use crate::{
+    checkpoints::{pass, results, state, turn},
+    lives::{Life, World},
+    sim::world::setup::BEGIN,
+};
+
+fn limited(host: &str) -> Networking {
+    Networking::Limited {
+        allowed_hosts: vec![host.to_owned()],
+        allow_mcp_servers: false,
+        allow_package_managers: false,
+    }
+}
+
+fn dress() -> Dress {
+    Dress {
+        variables: vec![("TOKEN".to_owned(), "placeholder".to_owned())],
+        authority: Some("PEM".to_owned()),
+    }
+}
+
+/// A world whose hands have a way out and outlive their server.
+async fn world(change: impl FnOnce(&mut World)) -> (World, Notes) {
+    let notes = Notes::new(dress());
+    let mut world = World::new(31).await;
+    world.network = Some(Arc::new(notes.clone()));
+    world.hand_life = HandLife::OfTheirOwn;
+    let mint = || VaultId::mint(BEGIN, &*world.entropy);
+    world.config.vault_ids = vec![mint(), mint()];
+    change(&mut world);
+    allow(&world, 2, &limited("first.example")).await;
+    (world, notes)
+}
+
+/// Changes what the environment allows.
+async fn allow(world: &World, revision: u64, networking: &Networking) {
+    let id = world.config.environment_id.to_string();
+    let config = json!({"type": "cloud", "networking": networking, "packages": {
+        "type": "packages", "apt": [], "cargo": [], "gem": [], "go": [], "npm": [], "pip": []}});
+    let changed = Resource {
+        kind: ResourceKind::Environment,
+        body: outlast_session::json(&json!({"id": id, "config": config})),
+        id,
+        revision,
+        created_at: BEGIN,
+        archived_at: None,
+    };
+    world.memory.replace(changed, None).await.unwrap();
+}
+
+async fn hand(life: &Life, session: SessionId) -> IncarnationId {
+    state(life, session).await.hand.unwrap().incarnation
+}
+
+fn bound(world: &World, session: SessionId, incarnation: IncarnationId, host: &str) -> Bound {
+    Bound {
+        session,
+        incarnation,
+        environment: world.config.environment_id,
+        networking: limited(host),
+        vaults: world.config.vault_ids.clone(),
+        mcp_hosts: Vec::new(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hand_is_dressed_before_it_is_made_and_attached_behind() {
+    let (world, notes) = world(|_| {}).await;
+    let life = world.start(None).await;
+    let session = world.session(&life).await;
+    turn(&life, session).await;
+    turn(&life, session).await;
+    let incarnation = hand(&life, session).await;
+    let bound = bound(&world, session, incarnation, "first.example");
+    let expected = [Wish::Dress(bound.clone()), Wish::Attach(bound)];
+    assert_eq!(notes.wishes(), expected, "once for all calls");
+    let Dress {
+        variables,
+        authority,
+    } = dress();
+    let outlet = Outlet {
+        variables,
+        authority,
+    };
+    assert_eq!(world.hands.provisioned()[0].outlet, Some(outlet));
+    assert_eq!(notes.served(), [incarnation]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_network_hands_have_no_way_out() {
+    let (world, _) = world(|world| world.network = None).await;
+    let life = world.start(None).await;
+    let session = world.session(&life).await;
+    turn(&life, session).await;
+    assert_eq!(world.hands.provisioned()[0].outlet, None);
+    let log = world.log(session).await;
+    let noted = log
+        .iter()
+        .any(|record| record.body.text().contains("networking"));
+    assert!(!noted, "nothing is noted that nobody asks for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_the_environment_touches_later_hands_only_also_after_a_restart() {
+    let (world, notes) = world(|_| {}).await;
+    let first = world.start(None).await;
+    let session = world.session(&first).await;
+    turn(&first, session).await;
+    let old = hand(&first, session).await;
+    allow(&world, 3, &limited("second.example")).await;
+    turn(&first, session).await;
+    first.close().await;
+    drop(first);
+
+    // The next server serves it before anybody asks for anything.
+    let before = notes.wishes().len();
+    let second = world.start(None).await;
+    pass(5).await;
+    let kept = bound(&world, session, old, "first.example");
+    assert_eq!(notes.wishes()[before..], [Wish::Attach(kept)]);
+    turn(&second, session).await;
+    assert_eq!(notes.wishes().len(), before + 1, "and once");
+
+    world.hands.kill(old);
+    turn(&second, session).await;
+    let new = hand(&second, session).await;
+    let changed = bound(&world, session, new, "second.example");
+    let wishes = notes.wishes();
+    let made = wishes
+        .iter()
+        .position(|wish| *wish == Wish::Dress(changed.clone()))
+        .unwrap();
+    let revoked = wishes
+        .iter()
+        .position(|wish| *wish == Wish::Revoke(old))
+        .unwrap();
+    assert!(revoked < made, "revoked first: {wishes:?}");
+    assert_eq!(wishes.last(), Some(&Wish::Attach(changed)));
+    assert_eq!(notes.served(), [new]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_leaves_once_a_hand_rests_or_its_session_ends() {
+    let (world, notes) = world(|world| world.hand_idle = Duration::from_secs(60)).await;
+    let life = world.start(None).await;
+    let session = world.session(&life).await;
+    turn(&life, session).await;
+    let first = hand(&life, session).await;
+    pass(120).await;
+    assert_eq!(notes.served(), []);
+    assert!(notes.wishes().contains(&Wish::Revoke(first)));
+    turn(&life, session).await;
+    let second = hand(&life, session).await;
+    assert_eq!(notes.served(), [second]);
+    life.archive(session).await;
+    assert_eq!(notes.served(), []);
+    assert!(notes.wishes().contains(&Wish::Revoke(second)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hand_that_cannot_be_dressed_is_not_made_and_the_next_call_tries_again() {
+    let (world, notes) = world(|world| world.schedule = Schedule::NEVER).await;
+    let life = world.start(None).await;
+    let session = world.session(&life).await;
+    notes.refuse(Some("the master key is missing"));
+    turn(&life, session).await;
+    assert_eq!(world.hands.provisioned().len(), 0);
+    let told = results(&world, session).await;
+    assert!(told[0].contains("the master key is missing"), "{told:?}");
+    notes.refuse(None);
+    turn(&life, session).await;
+    assert_eq!(notes.served(), [hand(&life, session).await]);
+}
