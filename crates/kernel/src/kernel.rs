@@ -314,6 +314,7 @@ impl Kernel {
     /// Nothing of it begins from here on.
     pub async fn end(&self) {
         let inner = &self.0;
+        inner.hands.outlets.close().await;
         let process = inner.life.process();
         inner.life.end().await;
         if inner.options.beats.is_some()

@@ -6,6 +6,7 @@
 mod blobs;
 mod choice;
 mod database;
+mod egress;
 mod environment;
 mod files;
 mod hand_packages;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use blobs::Blobs;
 pub use database::Database;
+pub use egress::Egress;
 pub use environment::Environment;
 pub use files::Files;
 pub use hand_packages::HandPackages;
@@ -57,6 +59,8 @@ pub struct Config {
     pub models: Models,
     /// The sandboxes.
     pub hands: Hands,
+    /// What sandboxes may connect to.
+    pub egress: Egress,
     /// Files of clients and agents.
     pub files: Files,
     /// Where large bodies, files and checkpoints are kept.
@@ -120,6 +124,7 @@ impl Config {
         self.server.check()?;
         self.upstream.check()?;
         self.hands.check()?;
+        self.egress.check()?;
         self.files.check()?;
         self.blobs.check()?;
         self.database.check()?;

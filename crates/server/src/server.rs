@@ -3,6 +3,7 @@
 mod address;
 mod connections;
 mod database;
+mod egress;
 mod error;
 mod hands;
 mod key;

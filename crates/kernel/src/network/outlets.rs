@@ -132,6 +132,14 @@ impl Outlets {
         }
     }
 
+    /// Lets go of all: hands that go on wait for the next process.
+    pub(crate) async fn close(&self) {
+        let served = std::mem::take(&mut *self.served());
+        for incarnation in served {
+            self.revoke(incarnation).await;
+        }
+    }
+
     fn served(&self) -> MutexGuard<'_, BTreeSet<IncarnationId>> {
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -51,6 +51,8 @@ fn keys_without_a_default_are_described_too() {
     config.upstream.api_key = Some("k".into());
     config.upstream.base_url = Some("u".into());
     config.models.file = Some("f".into());
+    config.egress.package_registries = Some(Vec::new());
+    config.egress.authorities = Some("/f".into());
     let folder = || Some("/m".into());
     let packages = &mut config.hands.packages;
     (packages.apt, packages.cargo) = (folder(), folder());

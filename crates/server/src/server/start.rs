@@ -8,7 +8,7 @@ use outlast_blobs::Blobs;
 use outlast_egress::{Gateway, Routes};
 use outlast_hands::{host::Starter, images::Images};
 use outlast_harness::Worker;
-use outlast_kernel::{Claims, Kernel, Parts};
+use outlast_kernel::{Claims, Kernel, Network, Parts};
 use outlast_model::{Facts as ModelFacts, Model, Scripted, Upstream};
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -17,6 +17,7 @@ use super::{
     Backend, Facts, Server, StartError, address,
     connections::{self, Desk, Phases, Service},
     database::{Database, Seams},
+    egress,
     hands::Hands,
     key,
     late::Late,
@@ -78,7 +79,9 @@ impl Server {
         let (database, blobs) = open(config, data_dir, &facts).await?;
         let hands = Arc::new(Hands::open(config, data_dir, starter).await?);
         let vault = vault::open(&database, data_dir, address).await;
-        let (kernel, claims) = kernel(config, &database, blobs, &hands, data_dir).await?;
+        let network = egress::network(&config.egress, address)?;
+        let seams = (blobs, network);
+        let (kernel, claims) = kernel(config, &database, seams, &hands, data_dir).await?;
         let key = key::admit(&kernel, config.server.api_key.as_ref(), data_dir).await?;
         let (isolation, has_sandboxes) = hands.verdict();
         let shown = Facts {
@@ -283,7 +286,7 @@ fn make(dir: &Path) -> Result<(), StartError> {
 async fn kernel(
     config: &Config,
     database: &Database,
-    blobs: Arc<dyn Blobs>,
+    (blobs, network): (Arc<dyn Blobs>, Arc<dyn Network>),
     hands: &Hands,
     data_dir: &Path,
 ) -> Result<(Kernel, Claims), StartError> {
@@ -291,7 +294,7 @@ async fn kernel(
         store: database.store(),
         blobs,
         provisioner: hands.provisioner(),
-        network: None,
+        network: Some(network),
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(OsEntropy),
         options: outlast_kernel::Options {

@@ -28,6 +28,7 @@ mod lost_machine;
 mod many;
 mod names;
 mod on_postgres;
+mod outlets;
 mod packages;
 mod pressure;
 mod readers;

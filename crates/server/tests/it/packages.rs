@@ -210,25 +210,10 @@ async fn an_installation_whose_host_is_killed_is_done_again_by_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_mirror_the_line_to_add_is_named() {
+async fn what_cannot_be_had_is_refused_and_what_has_no_mirror_is_not() {
     let server = TestServer::start().await;
     let client = server.client();
     for (manager, item, words) in [
-        (
-            "pip",
-            "six",
-            "add `pip = \"/path/of/a/folder\"` to `[hands.packages]`",
-        ),
-        (
-            "npm",
-            "left-pad@1.3.0",
-            "add `npm = \"/path/of/a/folder\"` to `[hands.packages]`",
-        ),
-        (
-            "cargo",
-            "ripgrep@14.1.0",
-            "add `cargo = \"/path/of/a/folder\"` to `[hands.packages]`",
-        ),
         ("apt", "jq", "over an image alone"),
         ("pip", "--index-url=x", "must be a package such as"),
     ] {
@@ -241,12 +226,13 @@ async fn without_a_mirror_the_line_to_add_is_named() {
             "{told}"
         );
     }
-    let made = client
-        .post("/v1/environments", &environment(&json!({"pip": []})))
-        .await;
-    let id = made.unwrap()["id"].as_str().unwrap().to_owned();
-    let body = json!({"config": {"type": "cloud", "packages": {"pip": ["six"]}}});
-    let refused = client.post(&format!("/v1/environments/{id}"), &body).await;
+    let limited = json!({"name": "place", "config": {"type": "cloud",
+        "networking": {"type": "limited"}, "packages": {"pip": ["six"]}}});
+    let refused = client.post("/v1/environments", &limited).await;
     let told = refused.unwrap_err().to_string();
-    assert!(told.contains("`[hands.packages]`"), "{told}");
+    assert!(told.contains("allow_package_managers"), "{told}");
+    let made = client
+        .post("/v1/environments", &environment(&json!({"pip": ["six"]})))
+        .await;
+    assert_eq!(made.unwrap()["config"]["packages"]["pip"], json!(["six"]));
 }

@@ -101,7 +101,7 @@ export default {
       skills: agent({ skills: [{ type: 'anthropic', skill_id: 'xlsx' }] }),
       multiagent: agent({ multiagent: { type: 'coordinator', agents: [{ type: 'self' }] } }),
       'self-hosted': environment({ type: 'self_hosted' }),
-      packages: environment({ type: 'cloud', packages: { pip: ['six'] } }),
+      packages: environment({ type: 'cloud', packages: { apt: ['jq'] } }),
       'events.0.type': send({ type: 'user.define_outcome', description: 'd', rubric }),
       'events.0.type ': send({ type: 'user.tool_result', tool_use_id: 'sevt_01x' }),
     };

@@ -100,7 +100,7 @@ async def not_supported(w: World) -> None:
         "description": "d",
         "rubric": {"type": "text", "content": "r"},
     }
-    packages = {"type": "cloud", "packages": {"pip": ["six"]}}
+    packages = {"type": "cloud", "packages": {"apt": ["jq"]}}
     cases = {
         "budget": w.api.sessions.create(**base, extra_body={"budget": budget}),
         "resources": w.api.sessions.create(
