@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     CallError, Fence, Hand, HandLost, Promise, Recalled, Recipe, conformance::Deed,
-    error::ON_REQUEST, fence::Fences, files::Abilities,
+    error::ON_REQUEST, fence::Fences, files::Abilities, packages::Wanted,
 };
 use files::{Layer, Uploads};
 use outlets::Outlet;
@@ -98,6 +98,10 @@ struct State {
     layers: BTreeMap<IncarnationId, Layer>,
     /// What each hand shows.
     uploads: BTreeMap<IncarnationId, Uploads>,
+    /// How long what is fetched takes to be installed.
+    fetching: Duration,
+    /// Ways out of installations that run.
+    installing: BTreeMap<IncarnationId, Outlet>,
 }
 
 impl Fakes {
@@ -162,6 +166,25 @@ impl Fakes {
     /// Refuses to make hands from now on, or makes them again.
     pub fn refuse(&self, reason: Option<&str>) {
         self.shared.state().refusal = reason.map(str::to_owned);
+    }
+
+    /// Has packages that are fetched take so long, by tokio's clock, with a way out meanwhile.
+    pub fn fetch_for(&self, long: Duration) {
+        self.shared.state().fetching = long;
+    }
+
+    /// Pretends to install what a recipe wants to be fetched.
+    async fn install(&self, recipe: &Recipe) -> io::Result<()> {
+        let fetched = recipe.packages.as_ref().is_some_and(Wanted::is_fetched);
+        let long = self.shared.state().fetching;
+        if fetched && !long.is_zero() {
+            let outlet = Outlet::of(recipe)?;
+            let incarnation = recipe.incarnation;
+            self.shared.state().installing.insert(incarnation, outlet);
+            tokio::time::sleep(long).await;
+            self.shared.state().installing.remove(&incarnation);
+        }
+        Ok(())
     }
 
     /// Returns what the workspace of an incarnation holds: a line for each call that ran in it or in

@@ -40,6 +40,13 @@ impl Provisioner for Fakes {
     async fn provision(&self, recipe: &Recipe) -> Result<Arc<dyn Hand>, ProvisionError> {
         answering(&self.shared.stopped).await;
         let incarnation = recipe.incarnation;
+        let failed = |error: io::Error| ProvisionError::Step {
+            incarnation,
+            step: "make a pretended way out".to_owned(),
+            reason: error.to_string(),
+            mend: None,
+        };
+        self.install(recipe).await.map_err(failed)?;
         let mut state = self.shared.state();
         if let Some(hand) = state.hands.get(&incarnation) {
             return if hand.is_lost() {
@@ -57,12 +64,7 @@ impl Provisioner for Fakes {
                 mend: None,
             });
         }
-        let outlet = Outlet::of(recipe).map_err(|error| ProvisionError::Step {
-            incarnation,
-            step: "make a pretended way out".to_owned(),
-            reason: error.to_string(),
-            mend: None,
-        })?;
+        let outlet = Outlet::of(recipe).map_err(failed)?;
         if let Some(old) = recipe
             .predecessor
             .and_then(|old| state.hands.get(&old).cloned())
@@ -107,8 +109,15 @@ impl Provisioner for Fakes {
     async fn outlet(&self, incarnation: IncarnationId) -> io::Result<Option<TcpListener>> {
         answering(&self.shared.stopped).await;
         self.able(|abilities| abilities.outlets)?;
-        let hand = self.shared.state().hands.get(&incarnation).cloned();
-        hand.map_or(Ok(None), |hand| hand.outlet.listener())
+        let state = self.shared.state();
+        match (
+            state.hands.get(&incarnation),
+            state.installing.get(&incarnation),
+        ) {
+            (Some(hand), _) => hand.outlet.listener(),
+            (None, Some(outlet)) => outlet.listener(),
+            (None, None) => Ok(None),
+        }
     }
 
     async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outlast_hands::Outlet;
+use outlast_hands::{Outlet, packages::Rest};
 use outlast_kernel::{
     Bound, Dress, HandLife, Schedule,
     network::fake::{Notes, Wish},
@@ -50,9 +50,14 @@ async fn world(change: impl FnOnce(&mut World)) -> (World, Notes) {
 
 /// Changes what the environment allows.
 async fn allow(world: &World, revision: u64, networking: &Networking) {
+    set(world, revision, networking, &[]).await;
+}
+
+/// Changes what the environment allows, and which Python packages it has.
+async fn set(world: &World, revision: u64, networking: &Networking, pip: &[&str]) {
     let id = world.config.environment_id.to_string();
     let config = json!({"type": "cloud", "networking": networking, "packages": {
-        "type": "packages", "apt": [], "cargo": [], "gem": [], "go": [], "npm": [], "pip": []}});
+        "type": "packages", "apt": [], "cargo": [], "gem": [], "go": [], "npm": [], "pip": pip}});
     let changed = Resource {
         kind: ResourceKind::Environment,
         body: outlast_session::json(&json!({"id": id, "config": config})),
@@ -186,4 +191,44 @@ async fn a_hand_that_cannot_be_dressed_is_not_made_and_the_next_call_tries_again
     notes.refuse(None);
     turn(&life, session).await;
     assert_eq!(notes.served(), [hand(&life, session).await]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_installs_packages_has_a_way_out_of_the_same_name_and_no_credential() {
+    let (world, notes) = world(|_| {}).await;
+    let managers = Networking::Limited {
+        allowed_hosts: Vec::new(),
+        allow_mcp_servers: false,
+        allow_package_managers: true,
+    };
+    set(&world, 3, &managers, &["six"]).await;
+    world.hands.fetch_for(Duration::from_secs(5));
+    let life = world.start(None).await;
+    let session = world.session(&life).await;
+    turn(&life, session).await;
+    let incarnation = hand(&life, session).await;
+    let own = Bound {
+        networking: managers,
+        ..bound(&world, session, incarnation, "")
+    };
+    let installing = Bound {
+        vaults: Vec::new(),
+        ..own.clone()
+    };
+    let expected = [
+        Wish::Dress(own.clone()),
+        Wish::Attach(installing),
+        Wish::Attach(own),
+    ];
+    assert_eq!(notes.wishes(), expected);
+
+    // Where the registries are closed nothing is fetched, whatever was set before.
+    set(&world, 4, &limited("first.example"), &["six"]).await;
+    world.hands.kill(incarnation);
+    turn(&life, session).await;
+    let recipes = world.hands.provisioned();
+    let rests = recipes
+        .iter()
+        .map(|recipe| recipe.packages.as_ref().unwrap().rest);
+    assert_eq!(rests.collect::<Vec<_>>(), [Rest::Fetched, Rest::Refused]);
 }
