@@ -9,7 +9,7 @@ use http::{HeaderMap, Method, header};
 use outlast_kernel::{Identity, Kernel, WhileAway};
 use outlast_protocol::{ErrorCode, Problem, id::ApiKeyId, key::Scope};
 
-use crate::failure::Failure;
+use crate::{audited::Asked, failure::Failure};
 
 /// The versions that clients may name; the endpoints are the same under both.
 const VERSIONS: [&str; 2] = ["2026-10-21", "2023-06-01"];
@@ -26,7 +26,7 @@ pub(crate) struct Desk {
 }
 
 /// Routes that operators alone may use, whatever the method.
-const OPERATORS: [&str; 1] = ["/outlast/v1/keys"];
+const OPERATORS: [&str; 2] = ["/outlast/v1/audit", "/outlast/v1/keys"];
 
 /// Routes that cost something even where nothing is changed.
 const COSTLY: [&str; 1] = ["/v1/messages"];
@@ -39,13 +39,20 @@ pub(crate) async fn require_key(
 ) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let needed = needed(request.method(), route.map_or("", MatchedPath::as_str));
-    match admit(&desk, request.headers(), needed).await {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        Err(problem) => Failure(problem).into_response(),
+    let identity = match admit(&desk, request.headers()).await {
+        Ok(identity) => identity,
+        Err(problem) => return Failure(problem).into_response(),
+    };
+    let asked = Asked::note(&desk.kernel, identity.key, &request);
+    if let Err(problem) = suffices(identity, needed) {
+        return asked.refused(problem).await;
     }
+    if let Err(problem) = version(request.headers()) {
+        return Failure(problem).into_response();
+    }
+    request.extensions_mut().insert(Caller(identity.key));
+    request.extensions_mut().insert(identity);
+    asked.handle(request, next).await
 }
 
 /// Returns the scope that a request needs, by its method and the template of its route.
@@ -76,18 +83,14 @@ fn suffices(identity: Identity, needed: Scope) -> Result<(), Problem> {
 }
 
 /// Finds the key in either header; with both, one good key is enough.
-async fn admit(desk: &Desk, headers: &HeaderMap, needed: Scope) -> Result<Caller, Problem> {
+async fn admit(desk: &Desk, headers: &HeaderMap) -> Result<Identity, Problem> {
     let mut refusal = Problem::new(
         ErrorCode::Authentication,
         "no API key; send it as `x-api-key` or as `Authorization: Bearer`",
     );
     for secret in [bearer(headers), x_api_key(headers)].into_iter().flatten() {
         match desk.kernel.authenticate(secret, desk.away).await {
-            Ok(identity) => {
-                suffices(identity, needed)?;
-                version(headers)?;
-                return Ok(Caller(identity.key));
-            }
+            Ok(identity) => return Ok(identity),
             Err(problem) => refusal = problem,
         }
     }

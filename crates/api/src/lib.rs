@@ -9,6 +9,8 @@
 mod agents;
 mod answer;
 mod app;
+mod audit;
+mod audited;
 mod auth;
 mod connection;
 mod credentials;

@@ -22,7 +22,7 @@ use crate::{
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 
 /// What paths count as that no route matched.
-const UNMATCHED: &str = "unmatched";
+pub(crate) const UNMATCHED: &str = "unmatched";
 
 /// The id of the request at hand, for those who answer late: streams.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,7 @@ fn log(code: ErrorCode, status: u16) {
 }
 
 /// Returns the method as a label; what clients invent counts as one.
-fn word(method: &Method) -> &'static str {
+pub(crate) fn word(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

@@ -11,7 +11,7 @@ use outlast_kernel::{Kernel, WhileAway};
 use crate::{
     Api, agents,
     app::{App, Shared},
-    auth, credentials, environments, events,
+    audit, auth, credentials, environments, events,
     failure::{Failure, overloaded},
     files, health, keys, later, observe, own, resources, sessions, stream, threads, vaults,
 };
@@ -34,6 +34,7 @@ pub fn router(api: Api) -> Router {
         .merge(vaults())
         .merge(own::routes())
         .merge(keys::routes())
+        .merge(audit::routes())
         .merge(later::routes())
         .fallback(later::not_found)
         .method_not_allowed_fallback(later::method_not_allowed)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use outlast_protocol::{
     ErrorCode, Micros, Problem,
+    audit::{Actor, Entry},
     id::ApiKeyId,
     key::{CreateKey, Key, Scope},
     seam::Entropy,
@@ -12,7 +13,7 @@ use outlast_store::{ApiKey, KeyPage, KeyQuery, Receipt, Store};
 use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
-use crate::{Kernel, auth::hash, error};
+use crate::{Kernel, audit_alone, auth::hash, error};
 
 /// What a key of ours begins with, so that scanners for leaked secrets can know one.
 const PREFIX: &str = "outlast_";
@@ -109,7 +110,7 @@ impl Kernel {
     ///
     /// If there is none of that id, or it cannot be stored.
     pub async fn revoke_key(&self, id: ApiKeyId) -> Result<Key, Problem> {
-        let revoked = revoke_key_alone(&*self.0.store, id, self.now()).await;
+        let revoked = revoke(&*self.0.store, id, self.now()).await;
         // Also where nobody knows what became of it.
         self.0.keys.forget();
         revoked
@@ -167,6 +168,14 @@ impl Kernel {
 ///
 /// If it cannot be stored.
 pub async fn create_key_alone(store: &dyn Store, new: &NewKey) -> Result<(), Problem> {
+    let Key {
+        id,
+        scope,
+        created_at,
+        ..
+    } = new.shown();
+    let entry = Entry::new(created_at, Actor::Cli, "keys.create").of(id);
+    audit_alone(store, entry.with("scope", scope.word())).await?;
     let made = store.insert_key(new.key.clone(), None).await;
     made.map_err(|fault| error::write(&fault))
 }
@@ -190,6 +199,11 @@ pub async fn revoke_key_alone(
     id: ApiKeyId,
     now: Micros,
 ) -> Result<Key, Problem> {
+    audit_alone(store, Entry::new(now, Actor::Cli, "keys.revoke").of(id)).await?;
+    revoke(store, id, now).await
+}
+
+async fn revoke(store: &dyn Store, id: ApiKeyId, now: Micros) -> Result<Key, Problem> {
     let revoked = store.revoke_key(id, now).await;
     let revoked = revoked.map_err(|fault| error::write(&fault))?;
     Ok(shown_key(&revoked))

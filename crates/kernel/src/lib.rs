@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod audit;
 mod auth;
 mod calls;
 mod checkpoint;
@@ -41,6 +42,7 @@ mod signal;
 mod tools;
 mod workspace;
 
+pub use audit::{audit_alone, audit_log_alone};
 pub use auth::{Identity, WhileAway};
 pub use checkpoint::Schedule;
 pub use error::{LeaseError, unavailable};
@@ -61,5 +63,6 @@ pub use tools::Tool;
 
 pub use outlast_blobs::Reader;
 pub use outlast_store::{
-    ApiKey, FilePage, FileQuery, KeyPage, KeyQuery, Order, Outcome, Slice, StoredFile,
+    ApiKey, AuditPage, AuditQuery, FilePage, FileQuery, KeyPage, KeyQuery, Order, Outcome, Slice,
+    StoredFile,
 };

@@ -32,3 +32,5 @@ pub(crate) const BEATS: &str = "outlast_kernel_beats_total";
 pub(crate) const DECLARED: &str = "outlast_kernel_processes_declared_dead_total";
 /// Calls that were stopped here because another node goes on with their session.
 pub(crate) const ABANDONED: &str = "outlast_kernel_calls_abandoned_total";
+/// Lines of the audit log that could not be written: of what was refused for that, and of outcomes.
+pub(crate) const AUDIT_LOST: &str = "outlast_kernel_audit_lost_total";

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod audit;
 mod base62;
 pub mod call;
 pub mod content;

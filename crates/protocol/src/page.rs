@@ -26,6 +26,8 @@ words! {
         Environments = "environments",
         /// Files.
         Files = "files",
+        /// The audit log.
+        Audit = "the audit log",
         /// API keys.
         Keys = "API keys",
         /// What is mounted in one session.

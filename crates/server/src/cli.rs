@@ -1,5 +1,6 @@
 //! The command line: its grammar, and what the process returns.
 
+mod audit;
 mod check;
 mod config;
 mod console;
@@ -101,6 +102,8 @@ enum Command {
     /// Make, list and revoke the keys of clients
     #[command(subcommand)]
     Keys(keys::Command),
+    /// Show who did what
+    Audit(audit::Arguments),
     /// Manage the root file systems that environments may choose from
     #[command(subcommand)]
     Images(images::Command),
@@ -198,24 +201,25 @@ async fn dispatch(
             Box::pin(run::run(arguments, loaded, place, console)).await
         }
         Command::Sessions(command) => {
-            let client = common.client(environment).await?;
-            sessions::run(command, &client, console).await
+            sessions::run(command, &common.client(environment).await?, console).await
         }
         Command::Files(command) => {
-            let client = common.client(environment).await?;
-            files::run(command, &client, console).await
+            files::run(command, &common.client(environment).await?, console).await
         }
         Command::Keys(command) => {
             let (loaded, found) = common.found(environment).await?;
             Box::pin(keys::run(command, &loaded, found, console)).await
+        }
+        Command::Audit(arguments) => {
+            let (loaded, found) = common.found(environment).await?;
+            Box::pin(audit::run(arguments, &loaded, found, console)).await
         }
         Command::Images(command) => {
             let loaded = common.load(environment, None)?;
             images::run(command, &loaded, console).await
         }
         Command::Doctor(arguments) => {
-            let client = common.client(environment).await?;
-            doctor::run(arguments, &client, console).await
+            doctor::run(arguments, &common.client(environment).await?, console).await
         }
         Command::SupportBundle(arguments) => {
             let (loaded, (_, found)) = common.found(environment).await?;

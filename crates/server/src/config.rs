@@ -3,6 +3,7 @@
 //! Layers, the later over the earlier: the defaults, one file, the environment, flags. Every key is
 //! described in `outlast.default.toml`, and a test holds that file against the structs here.
 
+mod audit;
 mod blobs;
 mod choice;
 mod database;
@@ -25,6 +26,7 @@ mod upstream;
 
 use serde::{Deserialize, Serialize};
 
+pub use audit::Audit;
 pub use blobs::Blobs;
 pub use database::Database;
 pub use egress::Egress;
@@ -67,6 +69,8 @@ pub struct Config {
     pub blobs: Blobs,
     /// Where sessions are kept.
     pub database: Database,
+    /// Who did what, and for how long that is known.
+    pub audit: Audit,
     /// The kernel's bounds.
     pub kernel: Kernel,
     /// What holds for new sessions.
@@ -128,6 +132,7 @@ impl Config {
         self.files.check()?;
         self.blobs.check()?;
         self.database.check()?;
+        self.audit.check()?;
         self.kernel.check()?;
         self.sessions.check()?;
         self.retries.check()?;

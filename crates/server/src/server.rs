@@ -9,6 +9,7 @@ mod hands;
 mod key;
 mod late;
 mod parts;
+mod retention;
 mod socket;
 mod start;
 mod vault;

@@ -7,6 +7,7 @@
     reason = "a failure is a failed test"
 )]
 
+mod audit_log;
 mod brains;
 mod checkpoints;
 mod crowd;
@@ -30,7 +31,7 @@ mod watching;
 use std::sync::Arc;
 
 use self::fixture::{Subject, World};
-use crate::Intake;
+use crate::{Intake, Trim};
 
 /// Runs the whole suite, each part on a fresh, empty store.
 ///
@@ -53,6 +54,7 @@ where
     keys::run(&world).await;
     secrets::run(&world).await;
     wards::run(&world).await;
+    audit_log::run(&world).await;
     endings::run(&world).await;
     erasing::run(&world).await;
     files::run(&world).await;
@@ -62,14 +64,15 @@ where
     crowd::run(&world).await;
 }
 
-/// Runs the suite of whole logs that come from elsewhere, for stores that take them in.
+/// Runs the suite of what operators alone do: whole logs that come from elsewhere are taken in, old
+/// entries of the audit log taken out.
 ///
 /// # Panics
 ///
 /// Where the store breaks its contract.
 pub async fn run_intake<S, F, Fut>(factory: F)
 where
-    S: Intake,
+    S: Intake + Trim,
     F: Fn() -> Fut,
     Fut: Future<Output = (Subject, Arc<S>)>,
 {
@@ -78,4 +81,5 @@ where
         (World::new(subject).await, store)
     };
     intake::run(&world).await;
+    audit_log::run_trim(&world).await;
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod audit_log;
 mod blob;
 mod bodies;
 pub mod conformance;
@@ -38,6 +39,7 @@ mod watches;
 pub use outlast_blobs::{Away, Lack};
 
 pub use audit::{Audit, Auditor, Damage, Damaged, Found};
+pub use audit_log::{AuditLine, AuditLog, AuditPage, AuditQuery, Trim};
 pub use blob::Blob;
 pub use files::{FilePage, FileQuery, Files, Output, StoredFile};
 pub use ids::Minter;

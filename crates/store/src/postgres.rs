@@ -1,5 +1,6 @@
 //! Postgres, for several nodes: two lanes that append, a few connections for everything else.
 
+mod audit_log;
 mod carry;
 mod certificate;
 mod cluster;

@@ -111,14 +111,26 @@ pub enum Pulse {
     Dead,
 }
 
-/// Logs, resources, files, keys and secrets in one place.
+/// Logs, resources, files, keys, secrets and the audit log in one place.
 pub trait Store:
-    crate::Log + Resources + crate::Files + crate::Keys + crate::Secrets + crate::Wards
+    crate::Log
+    + Resources
+    + crate::Files
+    + crate::Keys
+    + crate::Secrets
+    + crate::Wards
+    + crate::AuditLog
 {
 }
 
 impl<T> Store for T where
-    T: crate::Log + Resources + crate::Files + crate::Keys + crate::Secrets + crate::Wards
+    T: crate::Log
+        + Resources
+        + crate::Files
+        + crate::Keys
+        + crate::Secrets
+        + crate::Wards
+        + crate::AuditLog
 {
 }
 

@@ -1,6 +1,7 @@
 //! `SQLite` on one machine: one writer thread with group commit, a few readers.
 
 mod append;
+mod audit_log;
 mod connect;
 mod deadlines;
 mod erase;

@@ -1,7 +1,8 @@
 //! Records and ids as rows have them.
 
 use outlast_protocol::{
-    id::{ApiKeyId, EventId, FileId, ProcessId, SessionId},
+    audit::{Actor, AuditOutcome},
+    id::{ApiKeyId, EventId, FileId, ProcessId, RequestId, SessionId},
     key::Scope,
 };
 use outlast_session::{Body, Formats, Json, Kind, Origin, Record};
@@ -123,4 +124,28 @@ pub(crate) fn key_id(text: &str) -> Result<ApiKeyId, Unreadable> {
 pub(crate) fn scope(text: &str) -> Result<Scope, Unreadable> {
     let read = text.parse();
     read.map_err(|_| Unreadable(format!("`{text}` is no scope of a key")))
+}
+
+/// Reads who did something.
+pub(crate) fn actor(text: &str) -> Result<Actor, Unreadable> {
+    let read = text.parse();
+    read.map_err(|_| Unreadable(format!("`{text}` is nobody who does anything")))
+}
+
+/// Reads the id of a request.
+pub(crate) fn request_id(text: &str) -> Result<RequestId, Unreadable> {
+    RequestId::parse(text).ok_or_else(|| Unreadable(format!("`{text}` is no id of a request")))
+}
+
+/// Reads what came of something.
+pub(crate) fn audit_outcome(text: &str) -> Result<AuditOutcome, Unreadable> {
+    let known = AuditOutcome::TABLE.iter().find(|(word, _)| *word == text);
+    known
+        .map(|(_, outcome)| *outcome)
+        .ok_or_else(|| Unreadable(format!("`{text}` is no outcome")))
+}
+
+/// Reads a number that is smaller than those of rows.
+pub(crate) fn small<T: TryFrom<i64>>(number: i64) -> Result<T, Unreadable> {
+    T::try_from(number).map_err(|_| Unreadable(format!("{number} is out of bounds")))
 }

@@ -1,5 +1,6 @@
 //! A store that loses appends, or their answers, where a test says so.
 
+mod audit_log;
 mod keys;
 
 use std::{

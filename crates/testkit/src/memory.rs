@@ -1,6 +1,7 @@
 //! A store in memory: the same contract, no threads, no files, no time of its own.
 
 mod append;
+mod audit_log;
 mod damage;
 mod era;
 mod files;
@@ -59,6 +60,7 @@ struct Inner {
     logs: BTreeMap<SessionId, Session>,
     objects: BTreeMap<(&'static str, String), Vec<Resource>>,
     keys: Vec<keys::Kept>,
+    audit: audit_log::Kept,
     receipts: BTreeMap<[u8; 32], Receipt>,
     processes: BTreeMap<ProcessId, Process>,
     files: BTreeMap<FileId, StoredFile>,

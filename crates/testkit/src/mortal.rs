@@ -1,5 +1,6 @@
 //! A store as a process reaches it that may fail at any call, and die of it.
 
+mod audit_log;
 mod keys;
 
 use std::{fmt, sync::Arc};

@@ -11,6 +11,7 @@
 )]
 
 mod agents;
+mod audit;
 mod bench;
 mod brain;
 mod concurrency;

@@ -5,6 +5,11 @@ mod source;
 use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
+use outlast_kernel::audit_alone;
+use outlast_protocol::{
+    audit::{Actor, Entry},
+    seam::Clock as _,
+};
 use outlast_session::State;
 use outlast_store::{IntakeError, ReadError, ResourceKind, check};
 
@@ -15,6 +20,7 @@ use super::{
     failure::{Exit, Failure},
 };
 use crate::{
+    SystemClock,
     config::Loaded,
     server::{self, Database},
 };
@@ -50,7 +56,7 @@ async fn take_in(
     logs: Vec<Log>,
     console: &mut Console,
 ) -> Result<Exit, Failure> {
-    let intake = database.intake();
+    let (intake, store) = (database.intake(), database.store());
     for log in &logs {
         if intake.is_here(log.session).await? {
             return Err(IntakeError::Exists(log.session).into());
@@ -59,6 +65,9 @@ async fn take_in(
     for log in logs {
         let session = log.session;
         console.wait(&format!("importing {session}"));
+        let entry = Entry::new(SystemClock::new().now(), Actor::Cli, "sessions.import");
+        let told = audit_alone(&*store, entry.of(session)).await;
+        told.map_err(|problem| Failure::say(Exit::Failed, problem.message))?;
         let state = intake.take_in(Arc::new(log)).await?;
         console.line(&format!("{session}  {} records", state.tail))?;
         tell_missing(database, &state, console).await?;

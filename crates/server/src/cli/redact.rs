@@ -1,10 +1,12 @@
 //! `outlast redact`: erases what events say, through the server that runs or without one.
 
 use clap::Args;
-use outlast_kernel::redact_alone;
+use outlast_kernel::{audit_alone, redact_alone};
 use outlast_protocol::{
+    audit::{Actor, Entry},
     id::{EventId, SessionId},
     redaction::{RedactSession, SessionRedaction},
+    seam::Clock as _,
 };
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -14,6 +16,7 @@ use super::{
     failure::{Exit, Failure},
 };
 use crate::{
+    SystemClock,
     client::{Error, Found, Where},
     config::Loaded,
     server,
@@ -80,7 +83,13 @@ async fn alone(
     wish: &RedactSession,
 ) -> Result<Value, Failure> {
     let (database, blobs) = server::open_alone(&loaded.config, &loaded.data_dir).await?;
-    let done = redact_alone(&*database.store(), &*blobs, session, wish).await;
+    let store = database.store();
+    let entry = Entry::new(SystemClock::new().now(), Actor::Cli, "sessions.redact").of(session);
+    let done = match audit_alone(&*store, entry).await {
+        Ok(()) => redact_alone(&*store, &*blobs, session, wish).await,
+        Err(problem) => Err(problem),
+    };
+    drop(store);
     database.close().await;
     let done = done.map_err(|problem| Failure::say(Exit::Failed, problem.message))?;
     serde_json::to_value(done).map_err(|error| Failure::new(Exit::Failed, error))

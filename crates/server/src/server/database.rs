@@ -6,7 +6,7 @@ use outlast_blobs::Blobs;
 use outlast_protocol::seam::{Clock, Entropy};
 use outlast_session::Rules;
 use outlast_store::{
-    Intake, Store,
+    Intake, Store, Trim,
     postgres::{self, Postgres},
     sqlite::{self, Sqlite},
 };
@@ -85,6 +85,14 @@ impl Database {
 
     /// Returns it as everybody else sees it.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::File(store) => Arc::new(store.clone()),
+            Self::Shared(store) => Arc::new(store.clone()),
+        }
+    }
+
+    /// Returns it as who removes old entries of the audit log sees it.
+    pub(super) fn trim(&self) -> Arc<dyn Trim> {
         match self {
             Self::File(store) => Arc::new(store.clone()),
             Self::Shared(store) => Arc::new(store.clone()),

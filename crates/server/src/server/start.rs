@@ -22,6 +22,7 @@ use super::{
     key,
     late::Late,
     vault,
+    retention,
 };
 use crate::{
     OsEntropy, SystemClock,
@@ -133,6 +134,16 @@ impl Server {
         });
         let (vault, stop) = (self.vault.clone(), self.stop_worker.clone());
         self.worker.spawn(async move { vault.keep(stop).await });
+        if let Some(kept) = config.audit.kept() {
+            let trim = retention::keep(self.database.trim(), self.kernel.clone(), kept);
+            let stop = self.stop_worker.clone();
+            self.worker.spawn(async move {
+                tokio::select! {
+                    () = trim => {}
+                    () = stop.cancelled() => {}
+                }
+            });
+        }
         let stop = self.stop_worker.clone();
         self.watch(&self.worker, "the loop", async move {
             tokio::select! {

@@ -91,6 +91,69 @@ async fn a_running_server_makes_and_revokes_keys() {
     );
 }
 
+/// Lists the audit log, the oldest first.
+async fn audit(dir: &Path, arguments: &[&str]) -> Vec<Value> {
+    let mut command = outlast(dir);
+    command.args(["audit", "--json"]).args(arguments);
+    let listed = Output::of(&mut command).await;
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    let lines = listed.out.lines().rev();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_made_and_revoked_keys_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path();
+    let (first, _) = made(at, "first", "admin").await;
+    let server = Binary::start(at, None).await;
+    let (second, _) = made(at, "second", "read-only").await;
+    keys(at, &["revoke", &second]).await;
+    let told = |entries: &[Value]| {
+        let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or("-").to_owned();
+        let each = entries.iter().map(|entry| {
+            (
+                text(entry, "action"),
+                text(entry, "subject_id"),
+                text(entry, "outcome"),
+            )
+        });
+        each.collect::<Vec<_>>()
+    };
+    let expected = [
+        ("keys.create", &first, "-"),
+        ("POST /outlast/v1/keys", &second, "done"),
+        ("POST /outlast/v1/keys/{key_id}/revoke", &second, "done"),
+    ];
+    let expected =
+        expected.map(|(action, id, outcome)| (action.to_owned(), id.clone(), outcome.to_owned()));
+    let mut found = Vec::new();
+    // Outcomes come a moment later.
+    for _ in 0..50 {
+        found = told(&audit(at, &[]).await);
+        if found == expected {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(found, expected);
+    assert!(server.stop().await.success());
+    assert_eq!(
+        told(&audit(at, &[]).await),
+        expected,
+        "without a server too"
+    );
+    let cli = audit(at, &["--actor", "cli"]).await;
+    assert_eq!(cli.len(), 1, "{cli:?}");
+    assert_eq!(audit(at, &["--subject", &second]).await.len(), 2);
+    assert_eq!(
+        audit(at, &["--since", "2999-01-01T00:00:00Z"]).await.len(),
+        0
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revoked_key_of_the_server_itself_stays_revoked() {
     let dir = tempfile::tempdir().unwrap();

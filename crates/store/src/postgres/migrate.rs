@@ -4,7 +4,7 @@ use super::{OpenError, connect::Connection};
 use crate::Migrated;
 
 /// Plain SQL files in the order they are applied; a file that was released never changes.
-const MIGRATIONS: [(&str, &str); 7] = [
+const MIGRATIONS: [(&str, &str); 8] = [
     (
         "0001_log",
         include_str!("../../migrations/postgres/0001_log.sql"),
@@ -32,6 +32,10 @@ const MIGRATIONS: [(&str, &str); 7] = [
     (
         "0007_secrets",
         include_str!("../../migrations/postgres/0007_secrets.sql"),
+    ),
+    (
+        "0008_audit",
+        include_str!("../../migrations/postgres/0008_audit.sql"),
     ),
 ];
 

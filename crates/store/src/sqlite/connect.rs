@@ -19,6 +19,7 @@ const MIGRATIONS: &[M<'_>] = &[
     M::up(include_str!("../../migrations/sqlite/0005_deadlines.sql")),
     M::up(include_str!("../../migrations/sqlite/0006_keys.sql")),
     M::up(include_str!("../../migrations/sqlite/0007_secrets.sql")),
+    M::up(include_str!("../../migrations/sqlite/0008_audit.sql")),
 ];
 
 /// The version of the schema that they lead to.

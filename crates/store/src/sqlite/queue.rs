@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::job::Job;
 use crate::{
+    AuditLine,
     lines::{Batch, Bounds, Lines, Ticket},
     staging::Staged,
     waiting::{AppendJob, Turned},
@@ -31,6 +32,13 @@ const WAITING: Bounds = Bounds {
 /// How long a write that can ride along waits for company.
 const RIDE: Duration = Duration::from_millis(20);
 
+/// How long lines of the audit log wait for company that say what came of a request, or that the disk
+/// did not take.
+const LATER: Duration = Duration::from_secs(1);
+
+/// Lines of the audit log that may wait.
+const LINES: usize = 65_536;
+
 /// Hands writes to the writer thread.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
@@ -45,7 +53,9 @@ struct Inner {
     background: VecDeque<Job>,
     /// Work that needs no commit of its own: it goes with the next batch.
     riders: VecDeque<Job>,
-    /// When the first of those came.
+    /// Lines of the audit log: they go with whatever transaction begins next.
+    audit: VecDeque<AuditLine>,
+    /// From when on those who ride wait.
     riding: Option<Instant>,
     closed: bool,
 }
@@ -56,6 +66,7 @@ impl Default for Inner {
             lines: Lines::new(WAITING),
             background: VecDeque::new(),
             riders: VecDeque::new(),
+            audit: VecDeque::new(),
             riding: None,
             closed: false,
         }
@@ -116,10 +127,52 @@ impl Queue {
     pub(super) fn push_rider(&self, job: Job) -> Result<(), Turned> {
         let mut inner = self.open()?;
         inner.riders.push_back(job);
-        inner.riding.get_or_insert_with(Instant::now);
+        inner.board(Instant::now());
         drop(inner);
         self.signal.notify_one();
         Ok(())
+    }
+
+    /// Adds lines of the audit log: whatever is added later is written with them or after them.
+    pub(super) fn push_audit(&self, lines: Vec<AuditLine>) -> Result<(), Turned> {
+        let mut inner = self.lock();
+        if inner.closed {
+            return Err(Turned::Closed);
+        }
+        if inner.audit.len() + lines.len() > LINES {
+            return Err(Turned::Full);
+        }
+        let now = Instant::now();
+        let entries = |line: &AuditLine| matches!(line, AuditLine::Entry(_));
+        // What came of a request was waited for by nobody, so it waits longest for company.
+        if lines.iter().any(entries) {
+            inner.board(now);
+        } else {
+            inner.board(now + (LATER - RIDE));
+        }
+        inner.audit.extend(lines);
+        drop(inner);
+        self.signal.notify_one();
+        Ok(())
+    }
+
+    /// Returns the lines of the audit log that are to be written now; they stay until they are.
+    pub(super) fn audit(&self) -> Vec<AuditLine> {
+        self.lock().audit.iter().cloned().collect()
+    }
+
+    /// Takes away the first lines, which are written.
+    pub(super) fn audited(&self, count: usize) {
+        self.lock().audit.drain(..count);
+    }
+
+    /// Lets lines that could not be written wait, unless something else is written before.
+    pub(super) fn audit_later(&self) {
+        let mut inner = self.lock();
+        if !inner.audit.is_empty() {
+            inner.riding = None;
+            inner.board(Instant::now() + (LATER - RIDE));
+        }
     }
 
     /// Lets an append go on, and those behind it.
@@ -219,6 +272,11 @@ impl Inner {
         } else {
             Ok(())
         }
+    }
+
+    /// Has somebody wait for company since a moment.
+    fn board(&mut self, since: Instant) {
+        self.riding = Some(self.riding.map_or(since, |first| first.min(since)));
     }
 
     fn batch(&mut self) -> Vec<Job> {

@@ -99,11 +99,20 @@ impl Writer {
                 Taken::Closed => break,
             }
         }
+        self.leave();
         // What stands in the log alone is as durable; this only makes the next start shorter.
         drop(
             self.connection
                 .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"),
         );
+    }
+
+    /// Writes the lines of the audit log that are left.
+    fn leave(&mut self) {
+        self.batch(Vec::new());
+        for line in self.queue.audit() {
+            tracing::error!(?line, "the audit log could not be written before the end");
+        }
     }
 
     /// Returns how long to wait before there is something to tidy; for ever if there is nothing.

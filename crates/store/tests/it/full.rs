@@ -6,9 +6,10 @@
 use std::{path::Path, time::Duration};
 
 use futures::future::join_all;
+use outlast_protocol::audit::{Actor, Entry};
 use outlast_session::Step;
 use outlast_store::{
-    Append, AppendError, Log as _, Slice,
+    Append, AppendError, AuditLine, AuditQuery, Log as _, Order, Slice,
     conformance::fixture::{Brain, World, note},
     verify,
 };
@@ -99,6 +100,14 @@ async fn fill(dir: &Path) {
         world.store.append(brain.session, append)
     });
     assert!(join_all(crowd).await.iter().all(Result::is_err));
+    // What somebody did meanwhile waits to be told, and nothing is written before it is.
+    let entry = |no: u32| Entry::new(world.clock.now(), Actor::Cli, format!("told {no}"));
+    let told = [1, 2, 3].map(entry);
+    for entry in told.clone() {
+        let line = AuditLine::Entry(entry);
+        world.store.audit(vec![line]).await.unwrap();
+    }
+    refuses(&world, &brain).await;
 
     // Room again: it goes on by itself, from what it had accepted.
     let limit = getrlimit(Resource::Fsize);
@@ -111,6 +120,19 @@ async fn fill(dir: &Path) {
     )
     .unwrap();
     world.store.probe().await.unwrap();
+    let all = AuditQuery {
+        actor: None,
+        action: None,
+        subject: None,
+        since: None,
+        until: None,
+        order: Order::Forwards,
+        after: None,
+        limit: 9,
+    };
+    let listed = world.store.audit_log(&all).await.unwrap().items;
+    let listed: Vec<Entry> = listed.into_iter().map(|shown| shown.entry).collect();
+    assert_eq!(listed, told);
     brain.seq -= 1;
     let resumed = brain.say(big()).await.unwrap();
     assert_eq!(resumed.state.tail, tail + 1);

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Calls that do nothing: behind them is where the next one is before.
-const LOOKS: [&str; 28] = [
+const LOOKS: [&str; 29] = [
     "head",
     "read",
     "find",
@@ -46,6 +46,7 @@ const LOOKS: [&str; 28] = [
     "revisions",
     "find_key",
     "keys",
+    "audit_log",
     "receipt",
     "processes",
     "file",

@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(waited, [Duration::from_micros(40)]);
         assert_eq!(
             stood_still(&kill(Victim::HandHost), &[], &logs),
-            Vec::<Duration>::new()
+            [] as [Duration; 0]
         );
     }
 
@@ -137,7 +137,7 @@ mod tests {
         };
         let (kills, logs) = ([kill(50), kill(70), kill(120)], [works]);
         let waited = |at: usize| stood_still(&kills[at], &kills, &logs);
-        assert_eq!(waited(0), Vec::<Duration>::new());
+        assert_eq!(waited(0), [] as [Duration; 0]);
         assert_eq!(waited(1), [Duration::from_micros(20)]);
         assert_eq!(waited(2), [Duration::from_micros(80)]);
     }

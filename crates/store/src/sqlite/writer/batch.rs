@@ -13,6 +13,7 @@ use crate::{
     metric_definitions as metrics,
     sqlite::{
         append::Pass,
+        audit_log,
         fault::Fault,
         job::{Job, Write},
         resources,
@@ -32,6 +33,7 @@ impl Writer {
     /// Commits a batch; where one write spoils it, each of the others gets its own transaction.
     pub(super) fn batch(&mut self, batch: Vec<Job>) {
         if let Err(away) = self.recover() {
+            self.queue.audit_later();
             return fail(batch, &away);
         }
         let (batch, fault) = match self.attempt(batch) {
@@ -40,7 +42,12 @@ impl Writer {
         };
         if fault.is_of_the_disk() {
             let away = self.suffer(&fault);
+            self.queue.audit_later();
             return fail(batch, &away);
+        }
+        if batch.is_empty() {
+            tracing::error!(error = %fault, "the audit log cannot be written");
+            return self.queue.audit_later();
         }
         if batch.len() == 1 {
             tracing::error!(error = %fault, "a write failed");
@@ -107,9 +114,19 @@ impl Writer {
     }
 
     /// Runs a batch in one transaction; gives it back if it was rolled back.
+    ///
+    /// What is in it was asked for after the lines of the audit log that wait by then, so they go first.
     fn attempt(&mut self, batch: Vec<Job>) -> Result<(), (Vec<Job>, Fault)> {
+        let lines = self.queue.audit();
+        if batch.is_empty() && lines.is_empty() {
+            return Ok(());
+        }
         if let Err(error) = self.connection.execute_batch("BEGIN IMMEDIATE") {
             return Err((batch, error.into()));
+        }
+        if let Err(fault) = audit_log::write(&self.connection, &lines) {
+            self.roll_back();
+            return Err((batch, fault));
         }
         let room = self.room.clone();
         let mut pass = Pass {
@@ -133,6 +150,7 @@ impl Writer {
         let moved = pass.moved;
         match self.commit(&came) {
             Ok(()) => {
+                self.queue.audited(lines.len());
                 self.tell(moved, came);
                 Ok(())
             }
