@@ -4,7 +4,9 @@ use std::{convert::Infallible, str::FromStr, time::Duration};
 
 use axum::{
     body::Body,
-    extract::{FromRequest, FromRequestParts, RawPathParams, Request},
+    extract::{FromRequest, FromRequestParts, RawPathParams, Request, State},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
 };
 use futures::StreamExt as _;
 use http::{HeaderMap, Method, header, request::Parts};
@@ -272,6 +274,34 @@ async fn submit(
         }),
         _held: held,
     })
+}
+
+/// Takes a body in under the bounds of all, for routes that want it whole.
+///
+/// What it takes of the memory for all is given back once nobody has its bytes any more.
+pub(crate) async fn take_in(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let mut held = app.intake.hold();
+    match collect(&parts.headers, body, &mut held).await {
+        Ok(bytes) => {
+            let taken = Bytes::from_owner(Taken { bytes, _held: held });
+            next.run(Request::from_parts(parts, Body::from(taken)))
+                .await
+        }
+        Err(problem) => Failure(problem).into_response(),
+    }
+}
+
+/// A body, and the memory that it takes.
+struct Taken {
+    bytes: Bytes,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for Taken {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// Returns how long a body says it is.

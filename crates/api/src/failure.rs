@@ -5,7 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderName, HeaderValue, StatusCode, header, response::Parts};
-use outlast_protocol::{ErrorCode, Problem, id::RequestId};
+use outlast_protocol::{ErrorCode, Problem, error::Foreign, id::RequestId};
 use outlast_store::Away;
 
 /// Tells clients whether to send the same request again.
@@ -40,6 +40,10 @@ impl IntoResponse for Failure {
 pub(crate) fn render(response: Response, id: RequestId) -> (Response, Option<ErrorCode>) {
     if !response.status().is_client_error() && !response.status().is_server_error() {
         return (response, None);
+    }
+    if response.extensions().get::<Foreign>().is_some() {
+        let code = general(response.status()).code;
+        return (response, Some(code));
     }
     let (mut parts, _) = response.into_parts();
     let problem = parts.extensions.remove::<Problem>();

@@ -42,4 +42,4 @@ pub use connection::Connection;
 pub use intake::Bounds;
 pub use metric_definitions::describe;
 pub use observe::{Unread, unread};
-pub use router::{behind_key, router, turning_away};
+pub use router::{Beside, behind_key, router, router_beside, turning_away};

@@ -10,7 +10,7 @@ use axum::{
 use futures::FutureExt as _;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use outlast_kernel::Kernel;
-use outlast_protocol::{ErrorCode, Problem, id::RequestId};
+use outlast_protocol::{ErrorCode, Problem, error::Foreign, id::RequestId};
 use tokio::time::{Duration, Instant};
 use tracing::Instrument as _;
 
@@ -20,6 +20,9 @@ use crate::{
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+
+/// Where the id stands of a request whose answer has another server's.
+const OWN_ID: HeaderName = HeaderName::from_static("outlast-request-id");
 
 /// What paths count as that no route matched.
 pub(crate) const UNMATCHED: &str = "unmatched";
@@ -49,7 +52,10 @@ pub(crate) async fn observe(
         .unwrap_or_else(|_| Failure(failure::internal(&"a handler panicked")).into_response());
     let (mut response, failed) = failure::render(response, id);
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
-        response.headers_mut().insert(REQUEST_ID, value);
+        let foreign = response.extensions().get::<Foreign>().is_some();
+        let named = foreign && response.headers().contains_key(REQUEST_ID);
+        let name = if named { OWN_ID } else { REQUEST_ID };
+        response.headers_mut().insert(name, value);
     }
     figures::handled(method, route, response.status().as_u16(), started.elapsed());
     if let Some(code) = failed {

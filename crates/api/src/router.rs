@@ -11,7 +11,7 @@ use outlast_kernel::{Kernel, WhileAway};
 use crate::{
     Api, agents,
     app::{App, Shared},
-    audit, auth, credentials, environments, events,
+    audit, auth, credentials, environments, events, extract,
     failure::{Failure, overloaded},
     files, health, keys, later, observe, own, resources, sessions, stream, threads, vaults,
 };
@@ -21,8 +21,23 @@ use crate::{
 /// `/healthz` and `/readyz` are open, all else needs a key. The router has a fallback: merge others
 /// into it, not it into them.
 pub fn router(api: Api) -> Router {
+    router_beside(api, Beside::default())
+}
+
+/// Routes of other rooms that take bodies as large as the API's own.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// For clients: behind the key.
+    pub clients: Router,
+    /// For whoever shows something else than a key, which the routes look at themselves.
+    pub others: Router,
+}
+
+/// Builds the API with routes of other rooms beside its own.
+pub fn router_beside(api: Api, beside: Beside) -> Router {
     let kernel = api.kernel.clone();
     let app = Arc::new(App::new(api));
+    let taken = middleware::from_fn_with_state(app.clone(), extract::take_in);
     let open = Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz));
@@ -36,6 +51,7 @@ pub fn router(api: Api) -> Router {
         .merge(keys::routes())
         .merge(audit::routes())
         .merge(later::routes())
+        .merge(beside.clients.layer(taken.clone()).with_state(()))
         .fallback(later::not_found)
         .method_not_allowed_fallback(later::method_not_allowed)
         .layer(middleware::from_fn_with_state(
@@ -45,7 +61,9 @@ pub fn router(api: Api) -> Router {
             },
             auth::require_key,
         ));
+    let others = beside.others.layer(taken).with_state(());
     closed
+        .merge(others.method_not_allowed_fallback(later::method_not_allowed))
         .merge(open.method_not_allowed_fallback(later::method_not_allowed))
         .layer(middleware::from_fn_with_state(kernel, observe::observe))
         .with_state(app)

@@ -70,6 +70,8 @@ pub(crate) enum Row {
     Message,
     /// First token to first `event_delta`
     Token,
+    /// First token through the model gateway
+    Gateway,
     /// First message to first token, beside a container that is started first
     Ttft,
     /// Durable appends

@@ -6,6 +6,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod egress;
 pub(crate) mod file;
 mod fill;
+pub(crate) mod gateway;
 pub(crate) mod hand;
 pub(crate) mod memory;
 pub(crate) mod message;

@@ -105,6 +105,7 @@ async fn group(bench: &mut Bench, row: Row) -> Result<Vec<report::Row>> {
     match row {
         Row::Message => rows::message::measure(bench).await,
         Row::Token => rows::token::measure(bench).await,
+        Row::Gateway => rows::gateway::measure(bench).await,
         Row::Ttft => rows::ttft::measure(bench).await,
         Row::Append => rows::append::measure(bench).await,
         Row::Postgres => rows::postgres::measure(bench).await,

@@ -8,7 +8,12 @@ use outlast_model::{Call, Error, Events, Facts, Model, RetryKind};
 use outlast_session::Answer;
 use tokio::time::Instant;
 
-use crate::{guarded::Guarded, metered::Meter, metric_definitions as metrics};
+use crate::{
+    budget::{Budget, Payer, Unbounded},
+    guarded::Guarded,
+    metered::Meter,
+    metric_definitions as metrics,
+};
 
 /// A model behind the gateway.
 #[derive(Debug)]
@@ -16,6 +21,7 @@ pub struct Gateway {
     kernel: Kernel,
     upstream: Arc<dyn Model>,
     facts: Arc<Facts>,
+    budget: Arc<dyn Budget>,
 }
 
 impl Gateway {
@@ -25,7 +31,14 @@ impl Gateway {
             kernel,
             upstream,
             facts,
+            budget: Arc::new(Unbounded),
         }
+    }
+
+    /// Asks a budget before anything leaves.
+    #[must_use]
+    pub fn under(self, budget: Arc<dyn Budget>) -> Self {
+        Self { budget, ..self }
     }
 }
 
@@ -44,6 +57,10 @@ impl Model for Gateway {
             epoch: brain.epoch,
         };
         self.kernel.may_ask(asker).map_err(refused)?;
+        let admitted = self.budget.admit(Payer::Brain(asker), &call.model).await;
+        admitted.map_err(|problem| Error::Billing {
+            message: problem.message,
+        })?;
         let started = self.kernel.request_started(asker, call.request);
         let facts = self.facts.of(&call.model);
         let meter = Meter::new(self.kernel.clone(), asker, call.request, facts);
@@ -59,7 +76,7 @@ impl Model for Gateway {
             Ok(events) => {
                 let waited = begun.elapsed().as_secs_f64();
                 ::metrics::histogram!(metrics::FIRST_EVENT).record(waited);
-                let guarded = Guarded::new(self.kernel.clone(), asker, events);
+                let guarded = Guarded::new(self.kernel.clone(), asker, events, refused);
                 Ok(meter.over(Box::pin(guarded)))
             }
             Err(error) => {
@@ -82,7 +99,7 @@ fn allowed(started: Result<Answer, LeaseError>) -> Result<(), Error> {
 }
 
 /// Returns what a brain is told whose request is not made.
-pub(crate) fn refused(error: LeaseError) -> Error {
+fn refused(error: LeaseError) -> Error {
     match error {
         LeaseError::Unavailable(message) => Error::Retry {
             kind: RetryKind::Failed,

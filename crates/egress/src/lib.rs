@@ -1,11 +1,13 @@
 //! Forwarders that hold a credential while one request passes.
 //!
-//! The model gateway, in process: the one place with the model key. It writes the spans and the usage,
+//! The model gateway, in process and over HTTP: the one place with the model key. It writes the spans and the usage,
 //! so that no brain has to be believed about either. And the egress of hands, their only way out.
 
 #![forbid(unsafe_code)]
 
+mod budget;
 mod forms;
+mod front;
 mod gateway;
 mod guarded;
 pub mod hand;
@@ -14,5 +16,7 @@ mod metric_definitions;
 mod replace;
 mod routes;
 
+pub use budget::{Budget, Payer, Unbounded};
+pub use front::Front;
 pub use gateway::Gateway;
 pub use routes::Routes;

@@ -49,6 +49,12 @@ impl Meter {
         self.end(true);
     }
 
+    /// Records what came of the request.
+    pub(crate) fn came_to(mut self, usage: &Usage, complete: bool) {
+        self.usage = usage.clone();
+        self.end(!complete);
+    }
+
     fn count(&mut self, event: &Event) {
         match &event.kind {
             Kind::MessageStart { usage, .. } | Kind::MessageDelta { usage, .. } => {

@@ -40,6 +40,7 @@ use crate::{
     preview::Bus,
     quarantine::Quarantine,
     signal::Signals,
+    token::TokenKey,
 };
 
 /// What a kernel is made of.
@@ -126,6 +127,7 @@ pub(crate) struct Inner {
     pub(crate) given_up: GivenUp,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) keys: Keys,
+    pub(crate) token_key: TokenKey,
     pub(crate) previews: Bus,
     pub(crate) signals: Signals,
     pub(crate) leases: Leases,
@@ -180,6 +182,7 @@ impl Kernel {
             given_up: GivenUp::default(),
             checkpoints: Checkpoints::new(),
             keys: Keys::default(),
+            token_key: TokenKey::default(),
             previews: Bus::default(),
             signals: Signals::default(),
             leases: Leases::default(),

@@ -39,6 +39,7 @@ mod quarantine;
 mod redact;
 mod shown;
 mod signal;
+mod token;
 mod tools;
 mod workspace;
 

@@ -21,6 +21,7 @@ mod retry_after;
 pub mod scripted;
 mod sse;
 mod stop;
+pub mod tap;
 pub mod upstream;
 mod usage;
 pub mod wire;

@@ -1,5 +1,8 @@
 //! A model behind the Messages API over HTTP.
 
+mod forward;
+mod scrub;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,6 +16,8 @@ use tokio::time::timeout;
 
 use crate::sse::{self, Bounds, Broken};
 use crate::{Call, Error, Events, Failure, Model, retry_after};
+
+pub use forward::{Forward, Forwarded, NoModelId, Part};
 
 /// The most of an error body that is read, in bytes.
 const ERROR_BODY: usize = 64 * 1024;

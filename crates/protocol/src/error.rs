@@ -103,6 +103,11 @@ impl ErrorCode {
     }
 }
 
+/// Marks an answer whose body, and whose `request-id` if it has one, are another server's: they go
+/// to the client as they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Foreign;
+
 /// A refusal with the words a client reads.
 ///
 /// The message names the field or id, what is wrong with it and what is allowed. It never holds a

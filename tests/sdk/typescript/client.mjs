@@ -10,8 +10,8 @@ export class Seen {
     this.calls = new Set();
   }
 
-  keep(path, value) {
-    const faults = this.types.faults(value, path);
+  keep(path, value, streams = false) {
+    const faults = this.types.faults(value, path, streams);
     assert.deepEqual(faults, [], `${path}: ${faults.join('; ')}`);
     return value;
   }
@@ -73,7 +73,7 @@ class Events {
   /** Returns the next event; `undefined` at the end. */
   async next() {
     const { value, done } = await this.items.next();
-    return done ? undefined : this.seen.keep(this.path, value);
+    return done ? undefined : this.seen.keep(this.path, value, true);
   }
 
   close() {

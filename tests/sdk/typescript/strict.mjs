@@ -9,7 +9,8 @@ import ts from 'typescript';
 const SOURCE = `
 import Anthropic from '@anthropic-ai/sdk';
 declare const beta: Anthropic['beta'];
-export { beta };
+declare const top: Anthropic;
+export { beta, top };
 `;
 
 const Flags = ts.TypeFlags;
@@ -37,27 +38,35 @@ export class Types {
     const program = ts.createProgram([file], options, host);
     this.checker = program.getTypeChecker();
     this.place = program.getSourceFile(file);
-    const [symbol] = this.checker.getExportsOfModule(this.checker.getSymbolAtLocation(this.place));
-    this.beta = this.checker.getTypeOfSymbolAtLocation(symbol, this.place);
+    for (const symbol of this.checker.getExportsOfModule(this.checker.getSymbolAtLocation(this.place))) {
+      this[symbol.name] = this.checker.getTypeOfSymbolAtLocation(symbol, this.place);
+    }
     this.known = new Map();
   }
 
   /** Finds what a method like `sessions.events.list` gives: a model, an item of a list or stream. */
-  of(path) {
-    if (!this.known.has(path)) this.known.set(path, this.find(path));
-    return this.known.get(path);
+  of(path, streams) {
+    const key = streams ? `${path} as a stream` : path;
+    if (!this.known.has(key)) this.known.set(key, this.find(path, streams));
+    return this.known.get(key);
   }
 
-  find(path) {
-    let type = this.beta;
+  find(path, streams) {
+    // What stands in both is asked of the API itself.
+    let type = /^(messages|models)\./.test(path) ? this.top : this.beta;
     for (const name of path.split('.')) {
       const property = this.checker.getPropertyOfType(type, name);
       if (!property) throw new Error(`the client declares no \`${path}\``);
       type = this.checker.getTypeOfSymbolAtLocation(property, this.place);
     }
-    const signatures = type.getCallSignatures();
-    const result = this.checker.getReturnTypeOfSignature(signatures[0]);
-    return this.inner(result);
+    const results = type.getCallSignatures().map((one) => this.checker.getReturnTypeOfSignature(one));
+    const streamed = streams && results.find((result) => this.isStream(result));
+    return this.inner(streamed || results[0]);
+  }
+
+  isStream(type) {
+    const [first] = this.checker.getTypeArguments(type) ?? [];
+    return first?.symbol?.name === 'Stream';
   }
 
   /** Takes promises, pages and streams off a type. */
@@ -70,8 +79,8 @@ export class Types {
   }
 
   /** Returns what is wrong with a value, as lines of text. */
-  faults(value, path) {
-    return [...this.compare(value, this.of(path), '')];
+  faults(value, path, streams = false) {
+    return [...this.compare(value, this.of(path, streams), '')];
   }
 
   *compare(value, type, at) {

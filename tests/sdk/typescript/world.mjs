@@ -14,6 +14,8 @@ export class World {
     this.seen = new Seen(types);
     this.raw = this.client();
     this.api = watch(this.raw.beta, this.seen);
+    this.messages = watch(this.raw.messages, this.seen, 'messages');
+    this.models = watch(this.raw.models, this.seen, 'models');
   }
 
   client(options = {}) {
@@ -23,6 +25,15 @@ export class World {
   /** Makes a client with other options. */
   connect(options) {
     return watch(this.client(options).beta, this.seen);
+  }
+
+  /** Has a message streamed by the client's helper; returns its text as it came, and all of it. */
+  async streamed(request) {
+    this.seen.calls.add('messages.stream');
+    let text = '';
+    const stream = this.raw.messages.stream(request).on('text', (piece) => (text += piece));
+    const message = await stream.finalMessage();
+    return [text, message];
   }
 
   agent(fields = {}) {

@@ -5,7 +5,7 @@ use std::{fs, net::SocketAddr, os::unix::fs::DirBuilderExt as _, path::Path, syn
 use axum::{Router, routing::get};
 use outlast_api::Api;
 use outlast_blobs::Blobs;
-use outlast_egress::{Gateway, Routes};
+use outlast_egress::{Front, Gateway, Routes};
 use outlast_hands::{host::Starter, images::Images};
 use outlast_harness::Worker;
 use outlast_kernel::{Claims, Kernel, Network, Parts};
@@ -75,6 +75,7 @@ impl Server {
         })?;
         let upstream = upstream(config, address).await?;
         let backend = Backend::of(&config.upstream, upstream.as_ref().map(Upstream::url));
+        let outside = upstream.clone();
         let upstream = upstream.map(|upstream| Arc::new(upstream) as Arc<dyn Model>);
         let routes = Arc::new(Routes::new(Scripted::new(), upstream));
         let (database, blobs) = open(config, data_dir, &facts).await?;
@@ -112,7 +113,8 @@ impl Server {
             failed: CancellationToken::new(),
         };
         server.work(config, &routes, &facts, claims);
-        server.serve(&config.server, listener, routes, facts);
+        let front = Front::new(server.kernel.clone(), facts.clone(), outside);
+        server.serve(&config.server, listener, (routes, front), facts);
         address::tell(data_dir, address);
         Ok(server)
     }
@@ -158,10 +160,14 @@ impl Server {
         &self,
         config: &config::Server,
         listener: TcpListener,
-        routes: Arc<Routes>,
+        (routes, front): (Arc<Routes>, Front),
         facts: Arc<ModelFacts>,
     ) {
-        let api = outlast_api::router(Api {
+        let beside = outlast_api::Beside {
+            clients: front.clients(),
+            others: front.brains(),
+        };
+        let api = Api {
             kernel: self.kernel.clone(),
             vault: self.vault.clone(),
             models: Arc::new(Reachable { routes, facts }),
@@ -174,7 +180,8 @@ impl Server {
                 uploads: config.uploads,
                 ..outlast_api::Bounds::default()
             },
-        });
+        };
+        let api = outlast_api::router_beside(api, beside);
         let hands = self.hands.clone();
         let own = Router::new().route("/metrics", get(async move || metrics(&hands).await));
         let kernel = self.kernel.clone();

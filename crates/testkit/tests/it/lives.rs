@@ -13,13 +13,13 @@ use std::{
 };
 
 use futures::FutureExt as _;
-use outlast_egress::Gateway;
+use outlast_egress::{Budget, Gateway, Unbounded};
 use outlast_hands::{
     Limits,
     fake::{Asked, Fakes, Reply},
 };
 use outlast_harness::{Options as Loop, Retries, Worker};
-use outlast_kernel::{Beats, HandLife, Kernel, Network, Options, Parts, Schedule};
+use outlast_kernel::{Beats, Claims, HandLife, Kernel, Network, Options, Parts, Schedule};
 use outlast_model::{Facts, Scripted};
 use outlast_protocol::{
     CallResult,
@@ -61,6 +61,7 @@ pub(crate) struct World {
     pub(crate) hand_age: Option<Duration>,
     pub(crate) model: Arc<Shared>,
     pub(crate) network: Option<Arc<dyn Network>>,
+    pub(crate) budget: Arc<dyn Budget>,
     key: ApiKeyId,
     pub(crate) config: Config,
 }
@@ -170,6 +171,7 @@ impl World {
             hand_age: None,
             model,
             network: None,
+            budget: Arc::new(Unbounded),
             key,
             config,
         }
@@ -262,8 +264,41 @@ impl World {
         Node { life, store, hands }
     }
 
+    /// Starts a process without a loop: whoever takes its claims is the brain.
+    pub(crate) async fn bare(&self) -> (Life, Claims) {
+        let store = Arc::new(Faulty::new(self.memory.clone()));
+        let (kernel, claims) = self.kernel(store.clone(), &self.hands, None).await;
+        let life = Life {
+            kernel,
+            store,
+            key: self.key,
+            died: Arc::default(),
+            appends: Arc::default(),
+        };
+        (life, claims)
+    }
+
     /// Runs kernel, loop and gateway over a store.
     async fn run(&self, store: Arc<dyn Store>, hands: &Fakes, beats: Option<Beats>) -> Kernel {
+        let (kernel, claims) = self.kernel(store, hands, beats).await;
+        let facts = Arc::new(Facts::load(None).unwrap());
+        let gateway = Gateway::new(kernel.clone(), self.model.clone(), facts.clone());
+        let model = Arc::new(gateway.under(self.budget.clone()));
+        let worker = Worker::new(Loop {
+            model,
+            facts,
+            retries: Retries::default(),
+        });
+        spawn(worker.run(claims));
+        kernel
+    }
+
+    async fn kernel(
+        &self,
+        store: Arc<dyn Store>,
+        hands: &Fakes,
+        beats: Option<Beats>,
+    ) -> (Kernel, Claims) {
         let parts = Parts {
             store,
             provisioner: Arc::new(hands.clone()),
@@ -279,17 +314,7 @@ impl World {
                 ..options(self.limits, self.schedule)
             },
         };
-        let (kernel, claims) = Kernel::start(parts).await.unwrap();
-        let facts = Arc::new(Facts::load(None).unwrap());
-        let gateway = Gateway::new(kernel.clone(), self.model.clone(), facts.clone());
-        let model = Arc::new(gateway);
-        let worker = Worker::new(Loop {
-            model,
-            facts,
-            retries: Retries::default(),
-        });
-        spawn(worker.run(claims));
-        kernel
+        Kernel::start(parts).await.unwrap()
     }
 
     /// Draws a fault in so many of a hundred cases.

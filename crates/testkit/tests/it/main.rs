@@ -12,6 +12,7 @@
 mod away;
 mod beats;
 mod boundaries;
+mod budgets;
 mod checkpoints;
 mod crash;
 mod faults;
@@ -30,4 +31,5 @@ mod seeds;
 mod silent;
 mod sim;
 mod suites;
+mod tokens;
 mod woken;

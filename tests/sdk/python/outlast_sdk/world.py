@@ -27,6 +27,8 @@ class World:
         self.seen = Seen(known)
         self.clients: list[Any] = []
         self.api = self.connect()
+        self.messages = Api(self.raw.messages, self.seen, "messages")
+        self.models = Api(self.raw.models, self.seen, "models")
         self._environment: str | None = None
 
     def connect(self, **options: Any) -> Api:
@@ -85,6 +87,21 @@ class World:
         """Lists all events of a session, page by page."""
         page = await self.api.sessions.events.list(session_id, **query)
         return [event async for event in page]
+
+    async def streamed(self, **request: Any) -> tuple[str, Any]:
+        """Has a message streamed by the client's helper; returns its text as it came, and all of it."""
+        self.seen.calls.add("messages.stream")
+        manager = self.raw.messages.stream(**request)
+        if self.mode == "async":
+            async with manager as stream:
+                text = "".join([piece async for piece in stream.text_stream])
+                return text, await stream.get_final_message()
+
+        def whole() -> tuple[str, Any]:
+            with manager as stream:
+                return "".join(stream.text_stream), stream.get_final_message()
+
+        return await asyncio.to_thread(whole)
 
     async def redact(self, session_id: str, event_ids: list[str], because: str) -> Any:
         """Erases what events say, by the client's own way to paths that it does not know."""

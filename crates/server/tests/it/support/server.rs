@@ -9,7 +9,7 @@ use std::{
 
 use outlast_model::{
     Scripted,
-    wire::{self, Tape},
+    wire::{self, Captured, Tape},
 };
 use outlast_protocol::seam::Entropy as _;
 use outlast_server::{
@@ -140,6 +140,11 @@ impl TestServer {
                 .count()
         };
         has("x-api-key", &self.canary)
+    }
+
+    /// Returns what reached the model.
+    pub(crate) fn captured(&self) -> Vec<Captured> {
+        self.tape.captured()
     }
 
     /// Returns the body of the n-th request that reached the model, from 0.
