@@ -3,6 +3,8 @@
 mod hidden;
 mod seals;
 
+pub(crate) use seals::locked;
+
 use axum::extract::State;
 use outlast_protocol::{
     ErrorCode, Micros, Problem,

@@ -34,6 +34,7 @@ mod router;
 mod sessions;
 mod stream;
 mod threads;
+mod tokens;
 mod upload;
 mod vaults;
 

@@ -6,7 +6,7 @@ use outlast_protocol::{
     id::{ResourceId, SessionId},
     limits,
     page::{self, List},
-    session::{AddFile, FileResource},
+    session::{AddFile, Resource, parse_rotation},
 };
 use outlast_session::view;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     answer::{self, Answer},
     app::{App, Shared},
-    extract::{Caller, Named, Params, Submission, unknown},
+    extract::{Caller, Confidential, Named, Params, Submission, unknown},
     once::{Form, Ticket},
 };
 
@@ -58,7 +58,7 @@ pub(crate) async fn list(
     query.finish()?;
     let all = app.kernel.mounted(session).await?;
     let from = place.map_or(0, |place| {
-        let last = all.iter().position(|resource| resource.id == place.last);
+        let last = all.iter().position(|resource| resource.id() == place.last);
         last.map_or(place.count, |last| last + 1)
     });
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -66,7 +66,7 @@ pub(crate) async fn list(
     let count = from.saturating_add(shown.len());
     let place = shown.last().map(|resource| Place {
         count,
-        last: resource.id,
+        last: resource.id(),
     });
     let next = place.filter(|_| count < all.len());
     let next = next.map(|place| page::encode(List::Resources, &owner, &place));
@@ -86,19 +86,30 @@ pub(crate) async fn retrieve(
     answer::view(&app.resource(session, id).await?)
 }
 
-/// `POST /v1/sessions/{session_id}/resources/{resource_id}`: nothing of a file can be changed.
+/// `POST /v1/sessions/{session_id}/resources/{resource_id}`: another token of a repository; nothing of a
+/// file can be changed.
 pub(crate) async fn update(
     State(app): State<Shared>,
     Named(session): Named<SessionId>,
     Named(id): Named<ResourceId>,
-    _: Submission,
+    request: Confidential,
 ) -> Answer {
-    app.resource(session, id).await?;
-    Err(Problem::invalid(format!(
+    let Resource::Repository(known) = app.resource(session, id).await? else {
+        return Err(refused(id).into());
+    };
+    let token = parse_rotation(request.body())?;
+    let seal = |revision| app.seal_token(session, id, &known.url, revision, &token);
+    let rotated = app.kernel.rotate(request.by(), session, id, seal);
+    rotated.await?;
+    answer::view(&app.resource(session, id).await?)
+}
+
+/// Refuses a change of what cannot be changed.
+fn refused(id: ResourceId) -> Problem {
+    Problem::invalid(format!(
         "resource `{id}` is a file and cannot be updated, only a `github_repository` can; delete it \
          and add another"
     ))
-    .into())
 }
 
 /// `DELETE /v1/sessions/{session_id}/resources/{resource_id}`.
@@ -118,10 +129,10 @@ pub(crate) async fn delete(
 }
 
 impl App {
-    async fn resource(&self, session: SessionId, id: ResourceId) -> Result<FileResource, Problem> {
+    async fn resource(&self, session: SessionId, id: ResourceId) -> Result<Resource, Problem> {
         let all = self.kernel.mounted(session).await?;
         let mut all = all.into_iter();
-        all.find(|resource| resource.id == id)
+        all.find(|resource| resource.id() == id)
             .ok_or_else(|| unknown::<ResourceId>(id))
     }
 }

@@ -17,7 +17,7 @@ use outlast_store::SessionQuery;
 use crate::{
     answer::{self, Answer},
     app::{App, Shared},
-    extract::{Caller, Named, Params, Submission},
+    extract::{Caller, Discreet, Named, Params, Submission},
     listing::Page,
     once::{Form, Ticket},
 };
@@ -26,21 +26,21 @@ use crate::{
 pub(crate) const STATUSES: usize = 16;
 
 /// `POST /v1/sessions`.
-pub(crate) async fn create(State(app): State<Shared>, request: Submission) -> Answer {
-    let new = CreateSession::parse(&request.body)?;
-    let (work, by) = (app.clone(), request.by);
+pub(crate) async fn create(State(app): State<Shared>, Discreet(request): Discreet) -> Answer {
+    let new = CreateSession::parse(request.body())?;
+    let (work, by) = (app.clone(), request.by());
     let work = move |ticket: Option<Ticket>| async move {
         let config = work.configure(&new).await?;
         // The kernel names the session; the store writes that name into the receipt.
         let unnamed = SessionId::mint(work.kernel.now(), work.kernel.entropy());
         let receipt = ticket.map(|ticket| ticket.records(unnamed));
-        let session = work
-            .kernel
-            .create(by, config, &new.initial_events, receipt)
-            .await?;
+        let mut draft = work.kernel.draft(config);
+        draft.tokens = work.tokens(&draft, &new.resources.repositories)?;
+        let made = work.kernel.create(by, draft, &new.initial_events, receipt);
+        let session = made.await?;
         answer::text(&session)
     };
-    app.once(request.attempt, Form::Session, work).await
+    app.once(request.attempt(), Form::Session, work).await
 }
 
 /// `GET /v1/sessions`, in both directions.
@@ -128,14 +128,17 @@ impl App {
             ));
         }
         let (title, metadata) = (new.title.clone(), new.metadata.clone());
-        let mounts = new.resources.iter();
-        let resources = mounts.map(|add| self.kernel.mount_of(add)).collect();
+        let files = new.resources.files.iter();
+        let repositories = new.resources.repositories.iter();
         Ok(Config {
             agent,
             environment_id: environment.id,
             title,
             metadata,
-            resources,
+            resources: files.map(|add| self.kernel.mount_of(add)).collect(),
+            repositories: repositories
+                .map(|add| self.kernel.repository_of(add))
+                .collect(),
             vault_ids: self.vaults(&new.vault_ids).await?,
         })
     }

@@ -346,6 +346,7 @@ fn bound() -> Bound {
         environment: EnvironmentId::mint(at, &Ones),
         networking: Networking::Unrestricted,
         vaults: Vec::new(),
+        repositories: Vec::new(),
         mcp_hosts: Vec::new(),
     }
 }

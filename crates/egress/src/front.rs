@@ -139,11 +139,12 @@ async fn count_tokens(State(front): State<Front>, parts: Parts, body: Bytes) -> 
 
 /// `GET /v1/models`: those of the upstream, and the scripted one behind the last.
 async fn models(State(front): State<Front>, parts: Parts) -> Answer {
+    let headers = parts.headers.clone();
     let forwarded = front.send(Part::Models, None, parts, Bytes::new()).await?;
     if front.0.upstream.is_none() {
         return respond(forwarded).await;
     }
-    respond(listed::with_scripted(forwarded, &front).await?).await
+    respond(listed::with_scripted(forwarded, &front, headers).await?).await
 }
 
 /// `GET /v1/models/{model_id}`.

@@ -30,6 +30,7 @@ mod tls;
 mod tunnel;
 mod upgraded;
 mod upstream;
+mod vaulted;
 mod worn;
 
 pub use audit::{Audit, Decided};
@@ -39,5 +40,6 @@ pub use managers::Managers;
 pub use options::{CONNECT, CONNECTIONS, IDLE, Options};
 pub use policy::Rule;
 pub use tls::{NoAuthorities, authorities};
+pub use vaulted::Vaulted;
 
 pub use outlast_kernel::{Bound, Dress, Network};

@@ -327,7 +327,7 @@ impl Job {
     }
 
     /// Returns the right that hands are asked with.
-    fn fence(&self) -> Fence {
+    pub(crate) fn fence(&self) -> Fence {
         Fence {
             thread: self.thread,
             epoch: self.epoch,

@@ -16,7 +16,7 @@ use outlast_session::{
 use outlast_store::{AppendError, Listing, Outcome, Receipt, SessionQuery};
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::{Kernel, checkpoint, error, kernel::Inner};
+use crate::{Kernel, checkpoint, error, kernel::Inner, repositories::Draft};
 
 /// Tries of an update whose configuration changes underneath it.
 const TRIES: usize = 100;
@@ -30,12 +30,12 @@ impl Kernel {
     pub async fn create(
         &self,
         by: ApiKeyId,
-        config: Config,
+        draft: Draft,
         events: &[ClientEvent],
         receipt: Option<Receipt>,
     ) -> Result<Session, Problem> {
         self.check_sources("initial_events", events).await?;
-        let id = SessionId::mint(self.now(), self.entropy());
+        let Draft { id, config, tokens } = draft;
         let thread = ThreadId::mint(self.now(), self.entropy());
         let config = Arc::new(config);
         let make = |claim| {
@@ -49,7 +49,18 @@ impl Kernel {
                 claim,
             }))
         };
-        let outcome = self.accept(id, make, receipt).await?;
+        let with_tokens = !tokens.is_empty();
+        self.0.keep_tokens(tokens).await?;
+        let accepted = self.accept(id, make, receipt).await;
+        // A repeat of the request found the session that the first one made.
+        if with_tokens
+            && !accepted
+                .as_ref()
+                .is_ok_and(|outcome| outcome.state.id == id)
+        {
+            self.0.drop_tokens(id).await;
+        }
+        let outcome = accepted?;
         // As it was at that moment: a repeat of the request gets the same answer.
         view::session(&outcome.state, outcome.state.at, self.0.options.hour_price)
             .ok_or_else(|| error::internal(&"a session without configuration"))
@@ -171,6 +182,7 @@ impl Kernel {
     pub async fn delete(&self, by: ApiKeyId, session: SessionId) -> Result<(), Problem> {
         let outcome = join(self.0.append(session, Proposal::Delete(by), None, None)).await?;
         self.0.hands.forget(&outcome.state).await;
+        self.0.forget_tokens(&outcome.state).await;
         Ok(())
     }
 
@@ -227,6 +239,7 @@ impl Inner {
         self.publish_of(state).await;
         self.hands.forget(state).await;
         checkpoint::remove(self, state).await;
+        self.forget_tokens(state).await;
     }
 }
 

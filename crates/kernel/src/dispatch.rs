@@ -8,7 +8,9 @@ use outlast_session::{Answer, Claim, Proposal, State, Thread};
 use outlast_store::{Outcome, ReadError, Ready};
 use tokio::time::sleep;
 
-use crate::{checkpoint, files, hand::Rest, kernel::Inner, metric_definitions as metrics, past};
+use crate::{
+    checkpoint, files, hand::Rest, kernel::Inner, metric_definitions as metrics, past, repositories,
+};
 
 /// How often the store is asked even if nobody said that there is work.
 const POLL: Duration = Duration::from_secs(1);
@@ -24,6 +26,9 @@ const TIDY: Duration = Duration::from_secs(5);
 
 /// How many of those looks pass between two at everything that is on this node.
 const SURVEY: u32 = 12;
+
+/// How many of them pass between two at all tokens of repositories.
+const TOKENS: u32 = 720;
 
 /// How long receipts are kept: as long as an `Idempotency-Key` answers.
 const RECEIPTS: Duration = past::LONGEST;
@@ -305,6 +310,9 @@ pub(crate) async fn tidy(inner: Arc<Inner>) {
         inner.hands.rest(rest, may).await;
         sweep(&inner).await;
         files::tidy(&inner).await;
+        if round % TOKENS == 0 {
+            repositories::tidy(&inner).await;
+        }
         while matches!(inner.store.purge(CHUNK).await, Ok(gone) if gone > 0) {
             if inner.closing.is_cancelled() {
                 return;

@@ -37,6 +37,7 @@ mod per_session;
 mod preview;
 mod quarantine;
 mod redact;
+mod repositories;
 mod shown;
 mod signal;
 mod token;
@@ -60,6 +61,7 @@ pub use life::{Beater, Beats};
 pub use network::{Bound, Dress, Network};
 pub use preview::{Heard, Preview, Previews};
 pub use redact::redact_alone;
+pub use repositories::Draft;
 pub use tools::Tool;
 
 pub use outlast_blobs::Reader;

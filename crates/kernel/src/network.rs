@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use outlast_protocol::{
     Problem,
     environment::Networking,
-    id::{EnvironmentId, IncarnationId, SessionId, VaultId},
+    id::{EnvironmentId, IncarnationId, ResourceId, SessionId, VaultId},
 };
 
 pub(crate) use outlets::Outlets;
@@ -32,6 +32,8 @@ pub struct Bound {
     pub networking: Networking,
     /// Whose credentials may be used; the first one counts where several hold the same.
     pub vaults: Vec<VaultId>,
+    /// The repositories of the session, whose tokens may be used for their own paths.
+    pub repositories: Vec<ResourceId>,
     /// Hosts of the agent's MCP servers.
     pub mcp_hosts: Vec<String>,
 }

@@ -136,9 +136,11 @@ async fn count_tokens(State(server): State<Arc<Server>>, request: Request) -> Re
 }
 
 async fn models(State(server): State<Arc<Server>>, request: Request) -> Response {
-    let answer = server.admit(request).await.map(|_| {
-        json_response(&json!({"data": [describe()], "has_more": false,
-            "first_id": Scripted::ID, "last_id": Scripted::ID}))
+    let answer = server.admit(request).await.map(|admitted| {
+        json_response(
+            &json!({"data": [describe(admitted.dialect)], "has_more": false,
+            "first_id": Scripted::ID, "last_id": Scripted::ID}),
+        )
     });
     server.finish(answer)
 }
@@ -149,7 +151,7 @@ async fn model(
     request: Request,
 ) -> Response {
     let answer = match server.admit(request).await {
-        Ok(_) if id == Scripted::ID => Ok(json_response(&describe())),
+        Ok(admitted) if id == Scripted::ID => Ok(json_response(&describe(admitted.dialect))),
         Ok(_) => Err(not_found(format!("model: {id}"))),
         Err(rejection) => Err(rejection),
     };
@@ -289,7 +291,17 @@ fn not_found(message: String) -> Rejection {
     }
 }
 
-fn describe() -> Value {
-    json!({"type": "model", "id": Scripted::ID, "display_name": "Outlast scripted model",
-        "created_at": BORN})
+/// Describes the model, with all that clients of a version look for.
+fn describe(dialect: Dialect) -> Value {
+    let (id, name) = (Scripted::ID, "Outlast scripted model");
+    match dialect {
+        Dialect::V2023 => {
+            json!({"type": "model", "id": id, "display_name": name, "created_at": BORN})
+        }
+        Dialect::V2026 => json!({
+            "type": "model", "id": id, "display_name": name, "created_at": BORN,
+            "capabilities": null, "deprecated_at": null, "lifecycle": "active", "line": null,
+            "max_input_tokens": null, "max_tokens": null, "retires_at": null,
+        }),
+    }
 }

@@ -120,6 +120,14 @@ pub const FILE_IDS_SENT: usize = 1_000;
 pub const RESOURCES: usize = 500;
 /// Bytes of a mount path (ours: file systems take 4,096 with the folders above).
 pub const MOUNT_PATH: usize = 1_024;
+/// Git repositories of a session (ours).
+pub const REPOSITORIES: usize = 64;
+/// Characters of the address of a git repository (as of an MCP server's, section 26).
+pub const REPOSITORY_URL: usize = 2_048;
+/// Characters of the name of a branch (what a file system takes for one file of refs).
+pub const BRANCH: usize = 244;
+/// Characters of a token that opens a repository (ours).
+pub const TOKEN: usize = 8_192;
 /// File-sourced documents of one request (section 26).
 pub const FILE_DOCUMENTS: usize = 100;
 /// Bytes of an image that a message names as a file: 5 MiB as base64 (section 14.4).

@@ -3,6 +3,7 @@
 mod agent;
 mod mount;
 mod overrides;
+mod repository;
 mod request;
 mod resource;
 mod thread;
@@ -10,8 +11,14 @@ mod update;
 mod usage;
 
 pub use agent::{AgentSnapshot, ThreadAgent};
-pub use mount::{AddFile, FileKind, FileResource, MountPath, UPLOADS, parse_resources};
+pub use mount::{
+    AddFile, AddResources, FileKind, FileResource, MountPath, Resource, UPLOADS, parse_resources,
+};
 pub use overrides::Overrides;
+pub use repository::{
+    AddRepository, Checkout, RepositoryKind, RepositoryPath, RepositoryResource, RepositoryUrl,
+    WORKSPACE, parse_rotation,
+};
 pub use request::{AgentRef, CreateSession};
 pub use resource::{Session, SessionStats, Status};
 pub use thread::{Thread, ThreadStats};

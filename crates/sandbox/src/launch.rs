@@ -242,13 +242,10 @@ impl Launcher {
             .controllers
             .create(&spec.name, &spec.limits, spec.purpose)
             .map_err(StartError::at("make control groups"))?;
-        let mut helper = match self.spawner.spawn(&self.helper, theirs) {
-            Ok(helper) => helper,
-            Err(error) => {
-                group.remove();
-                return Err(StartError::new(step::HELPER, error));
-            }
-        };
+        let mut helper = self.spawner.spawn(&self.helper, theirs).map_err(|error| {
+            group.remove();
+            StartError::new(step::HELPER, error)
+        })?;
         let plan = self.plan(spec, lowers.to_vec(), has_disk);
         let parts = Parts { spec, plan, laying };
         let outcome = self.guide(&helper, &ours, parts, group);

@@ -41,6 +41,7 @@ pub fn admit(
             | Proposal::Update(_)
             | Proposal::Mount { .. }
             | Proposal::Unmount { .. }
+            | Proposal::Rotate { .. }
             | Proposal::SetDeadlines { .. }
             | Proposal::Expire
             | Proposal::Erase(_)
@@ -64,6 +65,7 @@ pub fn admit(
         Proposal::Update(change) => update(desk, change),
         Proposal::Mount { resource, .. } => mount::add(desk, resource),
         Proposal::Unmount { resource, .. } => mount::remove(desk, *resource),
+        Proposal::Rotate { resource, .. } => mount::rotate(desk, *resource),
         Proposal::SetDeadlines { change, .. } => deadlines::set(desk, *change),
         Proposal::Expire => deadlines::expire(desk),
         Proposal::Erase(wish) => erase::propose(desk, wish),
@@ -95,6 +97,7 @@ fn origin(proposal: &Proposal) -> Origin {
         Proposal::Update(change) => Origin::Client(change.by),
         Proposal::Mount { by, .. }
         | Proposal::Unmount { by, .. }
+        | Proposal::Rotate { by, .. }
         | Proposal::SetDeadlines { by, .. }
         | Proposal::Archive(by)
         | Proposal::Delete(by) => Origin::Client(*by),

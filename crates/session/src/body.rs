@@ -8,7 +8,7 @@ use outlast_protocol::{
     CallResult, Metadata, Micros, Outcome,
     environment::Networking,
     id::{EnvironmentId, EventId, FileId, IncarnationId, ProcessId, ResourceId, ThreadId, VaultId},
-    session::{AgentSnapshot, MountPath},
+    session::{AgentSnapshot, Checkout, MountPath, RepositoryPath, RepositoryUrl},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -32,6 +32,28 @@ pub struct Config {
     /// The vaults whose credentials it may use; of two that fit the one before counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vault_ids: Vec<VaultId>,
+    /// The git repositories of the workspace, in the order they were named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<Repository>,
+}
+
+/// A git repository of a session's workspace. Its token is in the vault, under this id.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Repository {
+    /// What names it.
+    pub id: ResourceId,
+    /// Where it is cloned from.
+    pub url: RepositoryUrl,
+    /// What is checked out; absent for the default branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout: Option<Checkout>,
+    /// Where it stands.
+    pub path: RepositoryPath,
+    /// When it was named.
+    pub at: Micros,
+    /// When its token was last changed; absent if it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated: Option<Micros>,
 }
 
 /// A file that is mounted in a session's hands: a copy of its own that shares the bytes.
@@ -61,6 +83,28 @@ pub struct ResourceAdded {
 pub struct ResourceRemoved {
     /// What is mounted no more.
     pub resource: ResourceId,
+}
+
+/// Body of `x.resource_updated`: the token of a repository is another one.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct ResourceUpdated {
+    /// Which.
+    pub resource: ResourceId,
+    /// Since when.
+    pub at: Micros,
+}
+
+/// Body of `x.cloned`: a repository was tried in a hand.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Cloned {
+    /// Which repository.
+    pub resource: ResourceId,
+    /// In which hand.
+    pub hand: IncarnationId,
+    /// For a brain of this epoch.
+    pub epoch: u64,
+    /// Whether it stands there now.
+    pub there: bool,
 }
 
 /// Body of `x.created`.

@@ -51,6 +51,8 @@ fn apply(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
         }
         Kind::ResourceAdded => mounts::added(state, entry),
         Kind::ResourceRemoved => mounts::removed(state, entry),
+        Kind::ResourceUpdated => mounts::updated(state, entry),
+        Kind::Cloned => mounts::cloned(state, entry),
         Kind::ArrivedMessage | Kind::ArrivedSystem | Kind::ArrivedInterrupt => {
             inputs::arrived(state, entry)
         }

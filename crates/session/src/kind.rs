@@ -124,6 +124,10 @@ kinds! {
     ResourceAdded = "x.resource_added",
     /// A file is mounted no more.
     ResourceRemoved = "x.resource_removed",
+    /// A repository has another token.
+    ResourceUpdated = "x.resource_updated",
+    /// A repository was cloned into a hand, or could not be.
+    Cloned = "x.cloned",
     /// New title, metadata or agent, whole.
     Updated = "x.updated",
     /// How long it may wait and last.

@@ -37,6 +37,13 @@ pub enum Proposal {
         /// Who asks.
         by: ApiKeyId,
     },
+    /// Note that a repository has another token.
+    Rotate {
+        /// Which.
+        resource: ResourceId,
+        /// Who asks.
+        by: ApiKeyId,
+    },
     /// Change how long the session may wait and last.
     SetDeadlines {
         /// What changes.
@@ -110,6 +117,7 @@ impl Proposal {
             Self::Update(_)
             | Self::Mount { .. }
             | Self::Unmount { .. }
+            | Self::Rotate { .. }
             | Self::SetDeadlines { .. }
             | Self::Expire
             | Self::Erase(_)
@@ -361,6 +369,9 @@ pub enum Fact {
     HandWanted(crate::body::HandWanted),
     /// A hand is gone.
     HandLost(crate::body::HandLost),
+    /// A repository was tried in a hand; the key is the id of the `session.error`, whose body comes
+    /// along where it is not there.
+    Cloned(crate::body::Cloned, Option<Json>),
 }
 
 impl Act {

@@ -85,6 +85,8 @@ fn mask(kind: Kind, body: &mut Map<String, Value>, knows: &dyn Fn(&str) -> bool)
         | Kind::Noted
         | Kind::ResourceAdded
         | Kind::ResourceRemoved
+        | Kind::ResourceUpdated
+        | Kind::Cloned
         | Kind::Deadlines
         | Kind::Erased
         | Kind::Archived

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Kind,
-    body::{Checkpointed, Config, Loss, Tokens},
+    body::{Checkpointed, Cloned, Config, Loss, Tokens},
 };
 
 /// The shape of a stored [`State`]; another number is folded again from the log.
-pub const STATE_VERSION: u16 = 9;
+pub const STATE_VERSION: u16 = 10;
 
 /// Appends of one lease whose outcome can be asked for again.
 pub const RECENT: usize = 8;
@@ -45,6 +45,9 @@ pub struct State {
     pub past_hands: Vec<IncarnationId>,
     /// The newest checkpoints of its workspace, the newest first.
     pub checkpoints: Vec<Checkpoint>,
+    /// The newest try to clone each repository.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cloned: Vec<Cloned>,
     /// What all threads used.
     pub usage: Usage,
     /// Time spent running.
@@ -451,6 +454,7 @@ impl State {
             hand: None,
             past_hands: Vec::new(),
             checkpoints: Vec::new(),
+            cloned: Vec::new(),
             usage: Usage::default(),
             active: Active::default(),
             deadlines: Deadlines::default(),

@@ -9,7 +9,7 @@ use outlast_protocol::{
 
 use crate::{
     State, Thread, Usage,
-    body::{Config, Mounted},
+    body::{Config, Mounted, Repository},
 };
 
 /// Returns the session as the API shows it; `None` before its first record.
@@ -22,6 +22,7 @@ pub fn session(state: &State, now: Micros, hour_price: u64) -> Option<session::S
         metadata,
         resources,
         vault_ids,
+        repositories,
     } = config;
     Some(session::Session {
         id: state.id,
@@ -33,7 +34,11 @@ pub fn session(state: &State, now: Micros, hour_price: u64) -> Option<session::S
         environment_id,
         metadata,
         outcome_evaluations: Vec::new(),
-        resources: resources.iter().map(resource).collect(),
+        resources: repositories
+            .iter()
+            .map(repository)
+            .chain(resources.iter().map(resource))
+            .collect(),
         stats: stats(state, now),
         status: state.shown(),
         title,
@@ -43,16 +48,29 @@ pub fn session(state: &State, now: Micros, hour_price: u64) -> Option<session::S
     })
 }
 
+/// Returns a repository as the API shows it.
+pub fn repository(known: &Repository) -> session::Resource {
+    session::Resource::Repository(session::RepositoryResource {
+        kind: session::RepositoryKind::GithubRepository,
+        id: known.id,
+        checkout: known.checkout.clone(),
+        created_at: known.at,
+        mount_path: known.path.as_str().to_owned(),
+        updated_at: known.updated.unwrap_or(known.at),
+        url: known.url.as_str().to_owned(),
+    })
+}
+
 /// Returns a mounted file as the API shows it.
-pub fn resource(mounted: &Mounted) -> session::FileResource {
-    session::FileResource {
+pub fn resource(mounted: &Mounted) -> session::Resource {
+    session::Resource::File(session::FileResource {
         kind: session::FileKind::File,
         id: mounted.id,
         created_at: mounted.at,
         file_id: mounted.file,
         mount_path: mounted.path.absolute(),
         updated_at: mounted.at,
-    }
+    })
 }
 
 /// Returns a thread as the API shows it.

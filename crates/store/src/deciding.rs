@@ -103,6 +103,7 @@ pub(crate) fn needs<'a>(
         Proposal::Checkpoint(new) => alive(session, state).and_then(|()| checkpoint(new)),
         Proposal::Send(_)
         | Proposal::Unmount { .. }
+        | Proposal::Rotate { .. }
         | Proposal::SetDeadlines { .. }
         | Proposal::Expire
         | Proposal::Erase(_)

@@ -39,7 +39,8 @@ pub trait Secrets: Debug + Send + Sync {
     /// Returns the secret of an owner, if it has one.
     async fn secret(&self, owner: &str) -> Result<Option<SealedSecret>, ReadError>;
 
-    /// Replaces a secret at revision `new.revision - 1`; false if it moved or is gone.
+    /// Replaces a secret at revision `new.revision - 1`, or stores an owner's first; false if it moved,
+    /// or is gone.
     ///
     /// One at revision 1 is stored if its owner has none, which is for secrets of the server's own.
     /// A note that somebody refreshes it is over by that.
@@ -48,6 +49,9 @@ pub trait Secrets: Debug + Send + Sync {
     /// Replaces what a secret is wrapped in, at the same revision, if it is under the master key `from`
     /// still; false if it is not, moved or is gone. A note that somebody refreshes it stays.
     async fn rewrap_secret(&self, from: &str, new: SealedSecret) -> Result<bool, WriteError>;
+
+    /// Removes the secret of an owner, and those of all that belong to it; none is no error.
+    async fn remove_secrets(&self, id: &str) -> Result<(), WriteError>;
 
     /// Returns secrets of all owners behind `after`, in their order.
     async fn secrets(

@@ -32,6 +32,7 @@ pub(crate) fn bodies(proposal: &Proposal) -> Vec<&Json> {
         Proposal::Keyed { fact, .. } => of_fact(fact),
         Proposal::Mount { .. }
         | Proposal::Unmount { .. }
+        | Proposal::Rotate { .. }
         | Proposal::SetDeadlines { .. }
         | Proposal::Expire
         | Proposal::Erase(_)
@@ -68,8 +69,9 @@ fn of_said(said: &Said) -> Option<&Json> {
 fn of_fact(fact: &outlast_session::Fact) -> Vec<&Json> {
     use outlast_session::Fact;
     match fact {
-        Fact::Settled(_, _, body) => vec![body],
-        Fact::RequestStarted
+        Fact::Settled(_, _, body) | Fact::Cloned(_, Some(body)) => vec![body],
+        Fact::Cloned(_, None)
+        | Fact::RequestStarted
         | Fact::RequestEnded(_)
         | Fact::Intended(_)
         | Fact::HandWanted(_)

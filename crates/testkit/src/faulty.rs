@@ -407,6 +407,10 @@ impl<S: Secrets> Secrets for Faulty<S> {
         self.inner.rewrap_secret(from, new).await
     }
 
+    async fn remove_secrets(&self, id: &str) -> Result<(), WriteError> {
+        self.inner.remove_secrets(id).await
+    }
+
     async fn secrets(
         &self,
         after: Option<&str>,

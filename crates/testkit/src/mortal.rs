@@ -358,6 +358,11 @@ impl<S: Secrets> Secrets for Mortal<S> {
             .await
     }
 
+    async fn remove_secrets(&self, id: &str) -> Result<(), WriteError> {
+        self.writing("remove_secrets", self.inner.remove_secrets(id))
+            .await
+    }
+
     async fn secrets(
         &self,
         after: Option<&str>,

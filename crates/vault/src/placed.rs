@@ -1,25 +1,14 @@
 //! The credentials that egress puts in the place of placeholders.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc};
 
 use outlast_protocol::{
     credential::{Auth, Credential},
     id::{CredentialId, VaultId},
 };
 use outlast_store::{Order, ReadError, ResourceKind, ResourceQuery, SealedSecret};
-use tokio::time::Instant;
 
-use crate::{Content, Failure, Hosts, Secret, Vault};
-
-/// How long what was read counts: rotation, archive and deletion reach running sessions that late.
-const FRESH: Duration = Duration::from_secs(5);
-
-/// How long it is kept for the next one that asks.
-const KEPT: Duration = Duration::from_secs(60);
+use crate::{Content, Failure, Hosts, Secret, Vault, shelf::Revisions};
 
 /// More than a vault has.
 const MOST: usize = 100;
@@ -43,36 +32,6 @@ pub struct Placed {
     pub body: bool,
 }
 
-/// What was read, by the vaults that were asked for.
-#[derive(Debug, Default)]
-pub(crate) struct Shelf(Mutex<HashMap<Vec<VaultId>, Read>>);
-
-/// What was read, when, and of secrets at which revisions.
-#[derive(Clone, Debug)]
-struct Read {
-    looked: Instant,
-    of: Revisions,
-    placed: Arc<[Placed]>,
-}
-
-type Revisions = Vec<(CredentialId, u64)>;
-
-impl Shelf {
-    fn get(&self, vaults: &[VaultId]) -> Option<Read> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Values that nobody asks for any more are wiped.
-        all.retain(|_, read| read.looked.elapsed() < KEPT);
-        all.get(vaults).cloned()
-    }
-
-    fn put(&self, vaults: &[VaultId], of: Revisions, placed: Arc<[Placed]>) {
-        let looked = Instant::now();
-        let read = Read { looked, of, placed };
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(vaults.to_vec(), read);
-    }
-}
-
 impl Vault {
     /// Returns the variables of these vaults. Of several with one name that of the first vault counts.
     ///
@@ -87,17 +46,17 @@ impl Vault {
             return Ok(Arc::default());
         }
         let read = self.0.shelf.get(vaults);
-        if let Some(read) = read.as_ref().filter(|read| read.looked.elapsed() < FRESH) {
-            return Ok(read.placed.clone());
+        if let Some(fresh) = read.as_ref().and_then(|read| read.fresh()) {
+            return Ok(fresh);
         }
         let found = self.variables(vaults).await?;
         let of: Revisions = found
             .iter()
-            .map(|(one, sealed)| (one.id, sealed.revision))
+            .map(|(_, sealed)| (sealed.owner.clone(), sealed.revision))
             .collect();
-        let placed = match read {
-            Some(read) if read.of == of => read.placed,
-            Some(_) | None => self.place_all(&found)?,
+        let placed = match read.and_then(|read| read.of(&of)) {
+            Some(same) => same,
+            None => self.place_all(&found)?,
         };
         self.0.shelf.put(vaults, of, placed.clone());
         Ok(placed)

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use outlast_protocol::seam::{Clock, Entropy};
+use outlast_protocol::{
+    id::{ResourceId, VaultId},
+    seam::{Clock, Entropy},
+};
 use outlast_reach::Dialer;
 use outlast_store::{SealedSecret, Store};
 use tokio::{sync::Notify, time::Instant};
@@ -10,12 +13,12 @@ use tokio_util::task::TaskTracker;
 use zeroize::Zeroizing;
 
 use crate::{
-    Content, Keyring, Opening, Sealing,
+    Content, Keyring, Opening, Placed, Sealing, Token,
     derive::{Key, derive},
     outside::Outside,
-    placed::Shelf,
     refresh::Flights,
     seal::{self, Place},
+    shelf::Shelf,
     sweeper::Sweepers,
 };
 
@@ -58,7 +61,8 @@ pub(crate) struct Inner {
     pub(crate) turning: tokio::sync::Mutex<()>,
     /// When this process last turned to another master key.
     pub(crate) turned_at: Mutex<Option<Instant>>,
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: Shelf<VaultId, Placed>,
+    pub(crate) tokens: Shelf<ResourceId, Token>,
     pub(crate) sweepers: Sweepers,
     pub(crate) flights: Flights,
     /// Refreshes go on if nobody waits for them: what a token endpoint gave is given once.
@@ -90,6 +94,7 @@ impl Vault {
             turning: tokio::sync::Mutex::new(()),
             turned_at: Mutex::new(None),
             shelf: Shelf::default(),
+            tokens: Shelf::default(),
             sweepers: Sweepers::default(),
             flights: Flights::default(),
             tasks: TaskTracker::new(),

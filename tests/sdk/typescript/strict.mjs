@@ -45,28 +45,22 @@ export class Types {
   }
 
   /** Finds what a method like `sessions.events.list` gives: a model, an item of a list or stream. */
-  of(path, streams) {
-    const key = streams ? `${path} as a stream` : path;
-    if (!this.known.has(key)) this.known.set(key, this.find(path, streams));
-    return this.known.get(key);
+  of(path) {
+    if (!this.known.has(path)) this.known.set(path, this.find(path));
+    return this.known.get(path);
   }
 
-  find(path, streams) {
+  find(path) {
     // What stands in both is asked of the API itself.
-    let type = /^(messages|models)\./.test(path) ? this.top : this.beta;
+    let type = path.startsWith('models.') ? this.top : this.beta;
     for (const name of path.split('.')) {
       const property = this.checker.getPropertyOfType(type, name);
       if (!property) throw new Error(`the client declares no \`${path}\``);
       type = this.checker.getTypeOfSymbolAtLocation(property, this.place);
     }
-    const results = type.getCallSignatures().map((one) => this.checker.getReturnTypeOfSignature(one));
-    const streamed = streams && results.find((result) => this.isStream(result));
-    return this.inner(streamed || results[0]);
-  }
-
-  isStream(type) {
-    const [first] = this.checker.getTypeArguments(type) ?? [];
-    return first?.symbol?.name === 'Stream';
+    const signatures = type.getCallSignatures();
+    const result = this.checker.getReturnTypeOfSignature(signatures[0]);
+    return this.inner(result);
   }
 
   /** Takes promises, pages and streams off a type. */
@@ -79,8 +73,8 @@ export class Types {
   }
 
   /** Returns what is wrong with a value, as lines of text. */
-  faults(value, path, streams = false) {
-    return [...this.compare(value, this.of(path, streams), '')];
+  faults(value, path) {
+    return [...this.compare(value, this.of(path), '')];
   }
 
   *compare(value, type, at) {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import Anthropic from '@anthropic-ai/sdk';
-import { Seen, watch } from './client.mjs';
+import { Passing, Seen, watch } from './client.mjs';
 
 /** Milliseconds until a scenario gives up waiting; generous, because nothing here measures speed. */
 const PATIENCE = 60_000;
@@ -14,7 +14,7 @@ export class World {
     this.seen = new Seen(types);
     this.raw = this.client();
     this.api = watch(this.raw.beta, this.seen);
-    this.messages = watch(this.raw.messages, this.seen, 'messages');
+    this.messages = watch(this.raw.messages, new Passing(this.seen), 'messages');
     this.models = watch(this.raw.models, this.seen, 'models');
   }
 

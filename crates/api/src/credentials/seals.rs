@@ -112,7 +112,7 @@ pub(super) fn failed(fault: &Failure) -> Problem {
 }
 
 /// Returns what a client is told while no secret can be sealed or opened.
-pub(super) fn locked(why: &dyn std::fmt::Display) -> Problem {
+pub(crate) fn locked(why: &dyn std::fmt::Display) -> Problem {
     tracing::error!(%why, "the vault is locked: {why}");
     Problem::new(
         ErrorCode::VaultLocked,

@@ -156,9 +156,9 @@ async fn a_vault_takes_its_credentials_with_it() {
         .ok();
     let all = all["data"].as_array().unwrap();
     assert_eq!(all.len(), 3);
-    assert_eq!(all[0]["archived_at"], archived["archived_at"]);
+    assert_eq!(all[2]["archived_at"], archived["archived_at"]);
     assert_ne!(
-        all[2]["archived_at"], archived["archived_at"],
+        all[0]["archived_at"], archived["archived_at"],
         "it went before"
     );
     let told = bench.post(&path, variable("D")).await.refused(400);

@@ -172,7 +172,7 @@ async fn what_cannot_be_mounted_is_refused_whole() {
         (
             json!([{ "type": "github_repository", "url": "x" }]),
             400,
-            "not_supported",
+            "resources.0.url: must begin with `https://`",
         ),
         (
             json!([{ "type": "memory_store", "memory_store_id": "x" }]),
@@ -221,4 +221,97 @@ async fn a_retried_mount_is_one_mount() {
     let again = crate::bench::whole(send("1").await).await.ok();
     let shown = bench.get(&format!("/v1/sessions/{session}")).await.ok();
     assert_eq!(shown["resources"], json!([again]));
+}
+
+fn repository() -> Value {
+    json!({
+        "type": "github_repository", "url": "https://git.example/o/r.git",
+        "authorization_token": "tok-canary-0123456789", "checkout": {"type": "branch", "name": "main"},
+    })
+}
+
+#[tokio::test]
+async fn a_repository_is_shown_without_its_token_and_gets_another() {
+    let bench = Bench::new().await;
+    let made = bench.with_resources(json!([repository()])).await.ok();
+    let (session, shown) = (id(&made), made["resources"][0].clone());
+    assert!(!made.to_string().contains("tok-canary"), "{made}");
+    let kept = json!({
+        "type": "github_repository", "id": shown["id"], "url": "https://git.example/o/r.git",
+        "checkout": {"type": "branch", "name": "main"}, "mount_path": "/workspace/r",
+        "created_at": shown["created_at"], "updated_at": shown["created_at"],
+    });
+    assert_eq!(shown, kept);
+    let path = format!("/v1/sessions/{session}/resources/{}", id(&shown));
+    assert_eq!(bench.get(&path).await.ok(), kept);
+    let sealed = async || {
+        let kernel = &bench.kernel;
+        let sealed = kernel.secrets().secret(&id(&shown)).await.unwrap().unwrap();
+        assert_eq!(sealed.parent, session);
+        sealed.revision
+    };
+    assert_eq!(sealed().await, 1);
+    for (body, word) in [
+        (json!({}), "authorization_token: is required"),
+        (json!({"authorization_token": "a b"}), "visible ASCII"),
+        (
+            json!({"authorization_token": "a", "url": "b"}),
+            "url: unknown field",
+        ),
+    ] {
+        let words = bench.post(&path, body).await.refused(400);
+        assert!(words.contains(word), "{words}");
+    }
+    let rotated = bench
+        .post(&path, json!({"authorization_token": "tok-canary-2"}))
+        .await
+        .ok();
+    assert_eq!(sealed().await, 2);
+    assert_ne!(rotated["updated_at"], rotated["created_at"]);
+    assert!(!rotated.to_string().contains("tok-canary"));
+    let words = bench.delete(&path).await.refused(400);
+    assert!(words.contains("as long as its session"), "{words}");
+    let path = format!("/v1/sessions/{session}/resources");
+    let words = bench.post(&path, repository()).await.refused(400);
+    assert!(words.contains("when the session is created"), "{words}");
+}
+
+#[tokio::test]
+async fn repositories_stand_beside_each_other_below_the_workspace() {
+    let bench = Bench::new().await;
+    let at = |path: &str| {
+        let mut wish = repository();
+        wish["mount_path"] = json!(path);
+        wish
+    };
+    for (resources, word) in [
+        (
+            json!([repository(), repository()]),
+            "resources.1: cannot stand at",
+        ),
+        (
+            json!([at("/workspace/a"), at("/workspace/a/b")]),
+            "resources.1: cannot stand at",
+        ),
+        (
+            json!([at("/etc")]),
+            "resources.0.mount_path: must be a folder below",
+        ),
+        (
+            json!(
+                vec![repository(); 65]
+                    .iter()
+                    .enumerate()
+                    .map(|(n, _)| at(&format!("/workspace/{n}")))
+                    .collect::<Vec<_>>()
+            ),
+            "at most 64",
+        ),
+    ] {
+        let words = bench.with_resources(resources).await.refused(400);
+        assert!(
+            words.contains(word) && !words.contains("tok-canary"),
+            "{words}"
+        );
+    }
 }

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, stream};
-use http::{Request, header};
+use http::{HeaderMap, Request, header};
 use outlast_model::{
     Scripted,
     upstream::{Forwarded, Part},
@@ -19,13 +19,14 @@ const LIST: usize = 8 * 1024 * 1024;
 pub(super) async fn with_scripted(
     mut forwarded: Forwarded,
     front: &Front,
+    headers: HeaderMap,
 ) -> Result<Forwarded, Problem> {
     if !forwarded.status.is_success() {
         return Ok(forwarded);
     }
     let mut bytes = whole(&mut forwarded).await?;
     if let Ok(mut list) = serde_json::from_slice::<Value>(&bytes)
-        && add(&mut list, front).await.is_some()
+        && add(&mut list, front, headers).await.is_some()
     {
         bytes = list.to_string().into();
         forwarded.headers.remove(header::CONTENT_ENCODING);
@@ -34,7 +35,8 @@ pub(super) async fn with_scripted(
     Ok(forwarded)
 }
 
-async fn add(list: &mut Value, front: &Front) -> Option<()> {
+/// Adds it in the form of the version that the caller speaks.
+async fn add(list: &mut Value, front: &Front, headers: HeaderMap) -> Option<()> {
     let more = list.get("has_more").and_then(Value::as_bool);
     if more == Some(true) || list.get("next_page").is_some_and(Value::is_string) {
         return None;
@@ -46,7 +48,8 @@ async fn add(list: &mut Value, front: &Front) -> Option<()> {
     {
         return None;
     }
-    let (parts, ()) = Request::new(()).into_parts();
+    let (mut parts, ()) = Request::new(()).into_parts();
+    parts.headers = headers;
     let part = Part::Model(Scripted::ID.to_owned());
     let mut scripted = front.scripted(&part, parts, Bytes::new()).await;
     let scripted = whole(&mut scripted).await.ok()?;

@@ -1,6 +1,9 @@
 //! Who is told what was decided.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use outlast_kernel::{Bound, Kernel};
 use outlast_protocol::{
@@ -33,9 +36,13 @@ impl Audit {
         Self(Arc::new(tell))
     }
 
-    /// Tells a kernel's audit log.
-    pub fn of(kernel: Kernel) -> Self {
-        Self::new(move |decided| kernel.audit_soon(entry(kernel.now(), decided)))
+    /// Tells the audit log of a kernel, which is made after what serves its hands: no hand asks before.
+    pub fn of(kernel: Arc<OnceLock<Kernel>>) -> Self {
+        Self::new(move |decided| {
+            if let Some(kernel) = kernel.get() {
+                kernel.audit_soon(entry(kernel.now(), decided));
+            }
+        })
     }
 
     pub(crate) fn tell(&self, decided: Decided<'_>) {
@@ -110,6 +117,8 @@ mod tests {
             incarnation: IncarnationId::mint(at, &Zeroes),
             environment: EnvironmentId::mint(at, &Zeroes),
             networking: Networking::Unrestricted,
+            vaults: Vec::new(),
+            repositories: Vec::new(),
             mcp_hosts: Vec::new(),
         };
         let allowed = entry(

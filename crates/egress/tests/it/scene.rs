@@ -104,6 +104,7 @@ pub(crate) fn bound(number: u8, networking: Networking) -> Bound {
         environment: EnvironmentId::mint(at, &entropy),
         networking,
         vaults: Vec::new(),
+        repositories: Vec::new(),
         mcp_hosts: Vec::new(),
     }
 }

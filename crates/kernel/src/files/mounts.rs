@@ -11,12 +11,11 @@ use outlast_protocol::{
     Problem,
     diagnosis::MissingFile,
     id::{ApiKeyId, FileId, IncarnationId, ResourceId, SessionId},
-    session::{AddFile, FileResource, MountPath},
+    session::{AddFile, MountPath, Resource},
 };
 use outlast_session::{
     Proposal, State,
     body::{Config, Mounted},
-    view,
 };
 use outlast_store::Receipt;
 
@@ -24,7 +23,7 @@ use super::{
     key,
     lack::{self, Why},
 };
-use crate::{Kernel, clients::join, kernel::Inner};
+use crate::{Kernel, clients::join, kernel::Inner, repositories};
 
 /// What each hand was last given, and what it lacks.
 #[derive(Debug, Default)]
@@ -176,12 +175,9 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns what is mounted in a session, in the order it came.
-    pub async fn mounted(&self, session: SessionId) -> Result<Vec<FileResource>, Problem> {
-        let state = self.state(session).await?;
-        let config = state.config.as_deref();
-        let resources = config.map_or(&[][..], |config| &config.resources);
-        Ok(resources.iter().map(view::resource).collect())
+    /// Returns what a session has beside its agent: repositories, then files in the order they came.
+    pub async fn mounted(&self, session: SessionId) -> Result<Vec<Resource>, Problem> {
+        Ok(repositories::all(&*self.state(session).await?))
     }
 }
 

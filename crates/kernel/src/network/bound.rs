@@ -105,6 +105,7 @@ impl Inner {
             environment,
             networking,
             vaults: config.vault_ids.clone(),
+            repositories: config.repositories.iter().map(|known| known.id).collect(),
             // No agent declares any yet.
             mcp_hosts: Vec::new(),
         }))

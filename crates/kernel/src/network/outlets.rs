@@ -62,6 +62,7 @@ impl Outlets {
         // A registry is everybody's: no credential has a part in it.
         let bound = Bound {
             vaults: Vec::new(),
+            repositories: Vec::new(),
             mcp_hosts: Vec::new(),
             ..bound.clone()
         };

@@ -8,6 +8,8 @@ use crate::read::{At, Object, Slot};
 use crate::words::words;
 use crate::{ErrorCode, Micros, Problem, limits};
 
+use super::{AddRepository, RepositoryResource};
+
 /// The folder that all of them lie below.
 pub const UPLOADS: &str = "/mnt/session/uploads";
 
@@ -60,21 +62,88 @@ pub struct AddFile {
     pub path: MountPath,
 }
 
-/// Reads `resources` of a session's creation; absent, null and empty are none.
-pub fn parse_resources(slot: Slot<'_>) -> Result<Vec<AddFile>, Problem> {
-    let Some(list) = slot.optional() else {
-        return Ok(Vec::new());
-    };
-    let items = list.items(0..=limits::RESOURCES)?;
-    let mut files: Vec<AddFile> = Vec::with_capacity(items.len());
-    for at in &items {
-        let file = AddFile::read(at)?;
-        if let Some(other) = files.iter().find(|other| other.path.meets(&file.path)) {
-            return Err(at.refuse(meeting(&file.path, &other.path)));
+/// What a session's creation brings along.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct AddResources {
+    /// The files.
+    pub files: Vec<AddFile>,
+    /// The repositories.
+    pub repositories: Vec<AddRepository>,
+}
+
+/// Anything that a session has beside its agent, as it is shown.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Resource {
+    /// A mounted file.
+    File(FileResource),
+    /// A git repository.
+    Repository(RepositoryResource),
+}
+
+impl Resource {
+    /// Returns its id.
+    pub fn id(&self) -> ResourceId {
+        match self {
+            Self::File(file) => file.id,
+            Self::Repository(repository) => repository.id,
         }
-        files.push(file);
     }
-    Ok(files)
+}
+
+/// Reads `resources` of a session's creation; absent, null and empty are none.
+pub fn parse_resources(slot: Slot<'_>) -> Result<AddResources, Problem> {
+    let mut all = AddResources::default();
+    if let Some(list) = slot.optional() {
+        for at in &list.items(0..=limits::RESOURCES)? {
+            all.read(at)?;
+        }
+    }
+    Ok(all)
+}
+
+impl AddResources {
+    /// Reads one more, which has to stand beside those before it.
+    fn read(&mut self, at: &At<'_>) -> Result<(), Problem> {
+        let mut object = at.object()?;
+        match kind(&mut object)? {
+            Kind::GithubRepository => {
+                let new = AddRepository::read(&mut object)?;
+                let mut known = self.repositories.iter();
+                if let Some(other) = known.find(|other| other.path.meets(&new.path)) {
+                    let (new, other) = (new.path.as_str(), other.path.as_str());
+                    let words = format!("cannot stand at `{new}` beside the one at `{other}`");
+                    return Err(at.refuse(words));
+                }
+                if self.repositories.len() >= limits::REPOSITORIES {
+                    let most = limits::REPOSITORIES;
+                    return Err(at.refuse(format!("a session has at most {most} repositories")));
+                }
+                self.repositories.push(new);
+            }
+            Kind::File | Kind::MemoryStore => {
+                let new = AddFile::read(&mut object)?;
+                if let Some(other) = self.files.iter().find(|other| other.path.meets(&new.path)) {
+                    return Err(at.refuse(meeting(&new.path, &other.path)));
+                }
+                self.files.push(new);
+            }
+        }
+        object.finish()
+    }
+}
+
+/// Reads the type of a resource that this server has.
+fn kind(object: &mut Object<'_>) -> Result<Kind, Problem> {
+    let kind = object.field("type").required()?;
+    match kind.word(Kind::TABLE)? {
+        Kind::MemoryStore => Err(kind.problem(
+            ErrorCode::NotSupported,
+            "not_supported: this server mounts no resource of this type yet; it has `file` and \
+             `github_repository`",
+        )),
+        known @ (Kind::File | Kind::GithubRepository) => Ok(known),
+    }
 }
 
 /// Says that two files cannot both be mounted.
@@ -89,27 +158,23 @@ pub(crate) fn meeting(new: &MountPath, other: &MountPath) -> String {
 impl AddFile {
     /// Reads the body of `POST /v1/sessions/{id}/resources`.
     pub fn parse(body: &Value) -> Result<Self, Problem> {
-        Self::read(&At::root(body))
+        let at = At::root(body);
+        let mut object = at.object()?;
+        if kind(&mut object)? == Kind::GithubRepository {
+            return Err(Problem::invalid(
+                "type: a repository is named when the session is created, and not later; `file` can \
+                 be added",
+            ));
+        }
+        let add = Self::read(&mut object)?;
+        object.finish()?;
+        Ok(add)
     }
 
-    fn read(at: &At<'_>) -> Result<Self, Problem> {
-        let mut object = at.object()?;
-        let kind = object.field("type").required()?;
-        match kind.word(Kind::TABLE)? {
-            Kind::File => {}
-            Kind::GithubRepository | Kind::MemoryStore => {
-                return Err(kind.problem(
-                    ErrorCode::NotSupported,
-                    "not_supported: this server mounts no resource of this type yet; `file` is the \
-                     one it has",
-                ));
-            }
-        }
+    fn read(object: &mut Object<'_>) -> Result<Self, Problem> {
         let file_id = object.field("file_id").required()?;
         let file_id: FileId = file_id.id(ErrorCode::NotFound, "file")?;
-        let path = mount_path(&mut object)?;
-        object.finish()?;
-        let path = match path {
+        let path = match mount_path(object)? {
             Some(path) => path,
             None => MountPath(file_id.to_string()),
         };

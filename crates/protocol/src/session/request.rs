@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{AddFile, Overrides, parse_resources};
+use super::{AddResources, Overrides, parse_resources};
 use crate::event::{self, ClientEvent};
 use crate::id::{AgentId, EnvironmentId, VaultId};
 use crate::read::{At, Object, Slot};
@@ -23,7 +23,7 @@ pub struct CreateSession {
     /// What it starts with; `user.message` alone, for now.
     pub initial_events: Vec<ClientEvent>,
     /// What is mounted.
-    pub resources: Vec<AddFile>,
+    pub resources: AddResources,
     /// The vaults whose credentials it may use, in the order in which they are looked through.
     pub vault_ids: Vec<VaultId>,
 }

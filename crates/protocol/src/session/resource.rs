@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AgentSnapshot, FileResource, Usage};
+use super::{AgentSnapshot, Resource, Usage};
 use crate::id::{EnvironmentId, SessionId, VaultId};
 use crate::words::words;
 use crate::{Metadata, Micros};
@@ -30,8 +30,8 @@ pub struct Session {
     pub metadata: Metadata,
     /// Always empty: this server takes no outcomes yet.
     pub outcome_evaluations: Vec<Value>,
-    /// What is mounted in its hands.
-    pub resources: Vec<FileResource>,
+    /// What its hands have beside the agent: repositories, then files in the order they came.
+    pub resources: Vec<Resource>,
     /// Times.
     pub stats: SessionStats,
     /// What it does now.

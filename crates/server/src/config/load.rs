@@ -221,7 +221,10 @@ fn variables(
 /// Makes a value that remembers its variable; lists are parted by commas.
 fn said(name: &str, key: &str, text: &str) -> config::Value {
     let origin = name.to_owned();
-    if matches!(key, "upstream.betas" | "hands.require") {
+    if matches!(
+        key,
+        "upstream.betas" | "hands.require" | "egress.open" | "egress.package_registries"
+    ) {
         let parts = text
             .split(',')
             .map(str::trim)

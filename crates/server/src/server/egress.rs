@@ -1,41 +1,31 @@
 //! Serves the ways out of this server's sandboxes.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
 
-use outlast_egress::hand::{Audit, Decided, Forwarder, NoCredentials};
-use outlast_kernel::Network;
+use outlast_egress::hand::{Audit, Forwarder, Vaulted};
+use outlast_kernel::{Kernel, Network};
 use outlast_reach::System;
+use outlast_vault::Vault;
 
 use crate::config::{self, Impossible};
 
-/// Makes what serves them for a server that listens there.
+/// Makes what serves them for a server that listens there; its kernel is told of what was decided, once
+/// it is made.
 pub(super) fn network(
     config: &config::Egress,
     own: SocketAddr,
+    vault: &Vault,
+    kernel: &Arc<OnceLock<Kernel>>,
 ) -> Result<Arc<dyn Network>, Impossible> {
     let options = config.options(own)?;
-    let credentials = Arc::new(NoCredentials);
-    let audit = Audit::new(log);
+    let credentials = Arc::new(Vaulted::new(vault.clone()));
     Ok(Arc::new(Forwarder::new(
         options,
         credentials,
         Arc::new(System),
-        audit,
+        Audit::of(kernel.clone()),
     )))
-}
-
-/// Notes a decision for whoever looks closely.
-fn log(decided: Decided<'_>) {
-    let Decided {
-        bound,
-        place,
-        rule,
-        allowed,
-        credential,
-    } = decided;
-    let place = place.unwrap_or("no host");
-    tracing::debug!(
-        session.id = %bound.session, place, rule, allowed, credential,
-        "a sandbox asked for {place}: {rule}"
-    );
 }

@@ -21,8 +21,7 @@ use super::{
     hands::Hands,
     key,
     late::Late,
-    vault,
-    retention,
+    retention, vault,
 };
 use crate::{
     OsEntropy, SystemClock,
@@ -80,10 +79,13 @@ impl Server {
         let routes = Arc::new(Routes::new(Scripted::new(), upstream));
         let (database, blobs) = open(config, data_dir, &facts).await?;
         let hands = Arc::new(Hands::open(config, data_dir, starter).await?);
-        let vault = vault::open(&database, data_dir, address).await;
-        let network = egress::network(&config.egress, address)?;
+        let vault = vault::open(&database, data_dir, config.egress.options(address)?.rule).await;
+        let known = Arc::default();
+        let network = egress::network(&config.egress, address, &vault, &known)?;
         let seams = (blobs, network);
         let (kernel, claims) = kernel(config, &database, seams, &hands, data_dir).await?;
+        // Nobody else has it, so it is empty.
+        drop(known.set(kernel.clone()));
         let key = key::admit(&kernel, config.server.api_key.as_ref(), data_dir).await?;
         let (isolation, has_sandboxes) = hands.verdict();
         let shown = Facts {

@@ -1,6 +1,6 @@
 //! The vault of a server: where its master keys are, and what it may connect to.
 
-use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use outlast_reach::{Dialer, Rule, System};
 use outlast_vault::{
@@ -15,7 +15,7 @@ use crate::{OsEntropy, SystemClock};
 const WAIT: Duration = Duration::from_secs(10);
 
 /// Opens the vault over a store. That it stays locked stops no start: what needs no secret is served.
-pub(super) async fn open(database: &Database, data_dir: &Path, address: SocketAddr) -> Vault {
+pub(super) async fn open(database: &Database, data_dir: &Path, rule: Rule) -> Vault {
     let entropy = Arc::new(OsEntropy);
     let source = Source::Own(data_dir.join(FILE));
     let ring = Sources::open(source, entropy.clone()).await;
@@ -25,7 +25,7 @@ pub(super) async fn open(database: &Database, data_dir: &Path, address: SocketAd
         ring: Arc::new(ring),
         clock: Arc::new(SystemClock::new()),
         entropy,
-        dialer: Dialer::new(Rule::default().guarding(address), Arc::new(System), WAIT),
+        dialer: Dialer::new(rule, Arc::new(System), WAIT),
     });
     vault.unlock().await;
     vault

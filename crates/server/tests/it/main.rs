@@ -25,6 +25,7 @@ mod images;
 mod keys;
 mod killed;
 mod ledger;
+mod lent;
 mod lost_machine;
 mod many;
 mod names;

@@ -13,7 +13,7 @@ use std::{
 use axum::{
     Router,
     extract::State,
-    http::{StatusCode, Uri},
+    http::{HeaderName, StatusCode, Uri, header::CONTENT_TYPE},
 };
 use outlast_server::client::Client;
 use serde_json::{Value, json};
@@ -47,6 +47,9 @@ git -C repo.git update-server-info
 echo hello > word
 "#;
 
+/// A file with its type.
+type Page = ([(HeaderName, &'static str); 1], Vec<u8>);
+
 /// A registry at work.
 #[derive(Clone, Debug)]
 struct Registry {
@@ -74,7 +77,7 @@ async fn registry(dir: &Path) -> Registry {
     registry
 }
 
-async fn answer(State(registry): State<Registry>, uri: Uri) -> Result<Vec<u8>, StatusCode> {
+async fn answer(State(registry): State<Registry>, uri: Uri) -> Result<Page, StatusCode> {
     registry.asked.fetch_add(1, Ordering::Relaxed);
     let path = uri.path().trim_start_matches('/');
     if path == "npm/tiny-greet" {
@@ -83,13 +86,22 @@ async fn answer(State(registry): State<Registry>, uri: Uri) -> Result<Vec<u8>, S
             json!({"name": "tiny-greet", "version": "1.0.0", "dist": {"tarball": tarball}});
         let about = json!({"name": "tiny-greet", "dist-tags": {"latest": "1.0.0"},
             "versions": {"1.0.0": version}});
-        return Ok(about.to_string().into_bytes());
+        return Ok((
+            [(CONTENT_TYPE, "application/json")],
+            about.to_string().into_bytes(),
+        ));
     }
     let file = match path.ends_with('/') {
         true => format!("{path}index.html"),
         false => path.to_owned(),
     };
-    std::fs::read(registry.dir.join(file)).map_err(|_| StatusCode::NOT_FOUND)
+    let kind = match file.ends_with(".html") {
+        true => "text/html",
+        false => "application/octet-stream",
+    };
+    let read = std::fs::read(registry.dir.join(file));
+    read.map(|bytes| ([(CONTENT_TYPE, kind)], bytes))
+        .map_err(|_| StatusCode::NOT_FOUND)
 }
 
 /// Makes a session in an environment of that networking.
@@ -185,7 +197,7 @@ async fn what_is_not_open_says_which_line_would_open_it() {
     let told = ran(
         client,
         &session,
-        &format!("curl -sS -H 'host: x' --proxy $http_proxy --noproxy '' http://{own}/healthz"),
+        &format!("curl -sS --proxy $http_proxy --noproxy '' http://{own}/healthz"),
         3,
     )
     .await;

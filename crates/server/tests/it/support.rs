@@ -5,6 +5,8 @@ mod disk;
 pub(crate) mod host;
 pub(crate) mod leftovers;
 pub(crate) mod log;
+pub(crate) mod repositories;
+pub(crate) mod secure;
 mod server;
 
 pub(crate) use binary::{Binary, Output, outlast, signal};

@@ -45,6 +45,7 @@ pub(super) fn gone(desk: Desk<'_, '_>, proposal: &Proposal) -> Result<Decision, 
         | Proposal::Update(_)
         | Proposal::Mount { .. }
         | Proposal::Unmount { .. }
+        | Proposal::Rotate { .. }
         | Proposal::SetDeadlines { .. }
         | Proposal::Erase(_)
         | Proposal::Archive(_)

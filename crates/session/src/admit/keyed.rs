@@ -4,7 +4,7 @@ use outlast_protocol::id::{EventId, IncarnationId};
 
 use crate::{
     Answer, Decision, Fact, Kind, Phase, Refusal, Thread,
-    body::{Intended, RequestEnded},
+    body::{Cloned, Intended, RequestEnded},
     decide::Desk,
 };
 
@@ -47,8 +47,29 @@ pub(super) fn propose(
             }
             _ => Answer::AlreadySettled,
         },
+        Fact::Cloned(cloned, error) => tried(&mut desk, thread, key, cloned, error.as_ref())?,
     };
     Ok(desk.done(answer))
+}
+
+/// A repository is tried once for each epoch in a hand, and what came of it is told once.
+fn tried(
+    desk: &mut Desk<'_, '_>,
+    thread: u32,
+    key: EventId,
+    cloned: &Cloned,
+    error: Option<&crate::Json>,
+) -> Result<Answer, Refusal> {
+    let known = desk.state.cloned.iter();
+    let mut known = known.filter(|known| known.resource == cloned.resource);
+    if known.any(|known| (known.hand, known.epoch) == (cloned.hand, cloned.epoch)) {
+        return Ok(Answer::AlreadySettled);
+    }
+    desk.note(thread, Kind::Cloned, cloned)?;
+    if let Some(error) = error {
+        desk.put(thread, Kind::SessionError, Some(key), error.clone())?;
+    }
+    Ok(Answer::Appended)
 }
 
 fn appended(done: Result<(), Refusal>) -> Result<Answer, Refusal> {

@@ -4,7 +4,7 @@ use outlast_protocol::{Problem, id::ResourceId, limits};
 
 use crate::{
     Answer, Decision, Kind, Refusal,
-    body::{Mounted, ResourceAdded, ResourceRemoved},
+    body::{Mounted, ResourceAdded, ResourceRemoved, ResourceUpdated},
     decide::Desk,
 };
 
@@ -38,9 +38,30 @@ pub(super) fn add(mut desk: Desk<'_, '_>, resource: &Mounted) -> Result<Decision
     Ok(desk.done(Answer::Appended))
 }
 
+/// Notes that a repository has another token.
+pub(super) fn rotate(mut desk: Desk<'_, '_>, resource: ResourceId) -> Result<Decision, Refusal> {
+    let config = desk.state.config.as_deref();
+    let repositories = config.map_or(&[][..], |config| &config.repositories);
+    if !repositories.iter().any(|known| known.id == resource) {
+        return Err(Problem::not_found(format_args!("resource `{resource}`")).into());
+    }
+    close::refuse_ended(&desk.state)?;
+    let at = desk.at();
+    desk.note(0, Kind::ResourceUpdated, &ResourceUpdated { resource, at })?;
+    Ok(desk.done(Answer::Appended))
+}
+
 /// Takes a mounted file away.
 pub(super) fn remove(mut desk: Desk<'_, '_>, resource: ResourceId) -> Result<Decision, Refusal> {
     if !mounted(&desk).iter().any(|known| known.id == resource) {
+        let config = desk.state.config.as_deref();
+        if config.is_some_and(|config| config.repositories.iter().any(|known| known.id == resource))
+        {
+            return Err(Problem::invalid(format!(
+                "resource `{resource}` is a repository and stays as long as its session"
+            ))
+            .into());
+        }
         return Err(Problem::not_found(format_args!("resource `{resource}`")).into());
     }
     close::refuse_ended(&desk.state)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     Entry, FoldError, State,
-    body::{Config, ResourceAdded, ResourceRemoved},
+    body::{Cloned, Config, ResourceAdded, ResourceRemoved, ResourceUpdated},
 };
 
 pub(super) fn added(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
@@ -17,6 +17,24 @@ pub(super) fn removed(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldEr
     let removed: ResourceRemoved = entry.read()?;
     let resources = &mut config(state, entry)?.resources;
     resources.retain(|known| known.id != removed.resource);
+    Ok(())
+}
+
+pub(super) fn updated(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    let updated: ResourceUpdated = entry.read()?;
+    let mut repositories = config(state, entry)?.repositories.iter_mut();
+    let known = repositories.find(|known| known.id == updated.resource);
+    let known = known.ok_or_else(|| entry.fault("it has no such repository"))?;
+    known.updated = Some(updated.at);
+    Ok(())
+}
+
+/// Of each repository the newest try counts.
+pub(super) fn cloned(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
+    let cloned: Cloned = entry.read()?;
+    let others = |known: &Cloned| known.resource != cloned.resource;
+    state.cloned.retain(others);
+    state.cloned.push(cloned);
     Ok(())
 }
 

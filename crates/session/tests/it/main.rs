@@ -36,6 +36,8 @@ mod properties;
 #[cfg(test)]
 mod races;
 #[cfg(test)]
+mod repositories;
+#[cfg(test)]
 mod resume;
 #[cfg(test)]
 mod shape;

@@ -17,7 +17,7 @@ use serde_json::{json, value::to_raw_value};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbered(u64);
 
-fn moment(number: u64) -> Micros {
+pub(crate) fn moment(number: u64) -> Micros {
     Micros(i64::try_from(number).unwrap() * 1_000)
 }
 
@@ -98,6 +98,7 @@ pub(crate) fn config(model: &str) -> Arc<Config> {
         metadata: outlast_protocol::Metadata::new(),
         resources: Vec::new(),
         vault_ids: Vec::new(),
+        repositories: Vec::new(),
     })
 }
 

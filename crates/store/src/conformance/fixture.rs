@@ -136,6 +136,7 @@ impl World {
             metadata,
             resources: Vec::new(),
             vault_ids: Vec::new(),
+            repositories: Vec::new(),
         })
     }
 

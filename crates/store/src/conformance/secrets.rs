@@ -12,6 +12,7 @@ pub(super) async fn run(world: &impl AsyncFn() -> World) {
     all_are_read_in_order(&world().await).await;
     what_is_wrapped_anew_stays_what_it_is(&world().await).await;
     one_of_many_is_the_first(&world().await).await;
+    what_belongs_together_goes_together(&world().await).await;
 }
 
 fn next(secret: &SealedSecret, text: &str) -> SealedSecret {
@@ -21,6 +22,34 @@ fn next(secret: &SealedSecret, text: &str) -> SealedSecret {
         sealed: text.as_bytes().to_vec(),
         ..secret.clone()
     }
+}
+
+async fn what_belongs_together_goes_together(world: &World) {
+    let secret = |owner: &str, parent: &str| SealedSecret {
+        owner: owner.to_owned(),
+        parent: parent.to_owned(),
+        revision: 1,
+        master: "first".to_owned(),
+        sealed: b"sealed".to_vec(),
+    };
+    let all = [("r1", "s1"), ("r2", "s1"), ("r3", "s2")];
+    for (owner, parent) in all {
+        let first = world.store.replace_secret(secret(owner, parent));
+        assert!(first.await.unwrap(), "{owner} had none");
+    }
+    let left = async || {
+        let found = world.store.secrets(Some("r"), 9).await.unwrap();
+        let owners = found.into_iter().map(|found| found.owner);
+        owners
+            .filter(|owner| owner.starts_with('r'))
+            .collect::<Vec<_>>()
+    };
+    for _ in 0..2 {
+        world.store.remove_secrets("s1").await.unwrap();
+        assert_eq!(left().await, ["r3"]);
+    }
+    world.store.remove_secrets("r3").await.unwrap();
+    assert!(left().await.is_empty());
 }
 
 async fn one_of_two_replaces(world: &World) {

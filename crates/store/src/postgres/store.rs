@@ -185,6 +185,10 @@ impl Secrets for Postgres {
         Ok(secrets::rewrap(&*self.pool.get().await?, from, &new).await?)
     }
 
+    async fn remove_secrets(&self, id: &str) -> Result<(), WriteError> {
+        Ok(secrets::purge(&*self.pool.get().await?, id).await?)
+    }
+
     async fn secrets(
         &self,
         after: Option<&str>,

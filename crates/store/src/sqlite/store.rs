@@ -209,6 +209,11 @@ impl Secrets for Sqlite {
             .await
     }
 
+    async fn remove_secrets(&self, id: &str) -> Result<(), WriteError> {
+        let id = id.to_owned();
+        self.write(move |tx| secrets::purge(tx, &id).map(Ok)).await
+    }
+
     async fn secrets(
         &self,
         after: Option<&str>,

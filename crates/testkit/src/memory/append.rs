@@ -111,6 +111,7 @@ impl Inner {
             }
             Proposal::Send(_)
             | Proposal::Unmount { .. }
+            | Proposal::Rotate { .. }
             | Proposal::SetDeadlines { .. }
             | Proposal::Expire
             | Proposal::Erase(_)

@@ -42,6 +42,11 @@ impl Secrets for Memory {
         }))
     }
 
+    async fn remove_secrets(&self, id: &str) -> Result<(), WriteError> {
+        self.lock().purge(id);
+        Ok(())
+    }
+
     async fn secrets(
         &self,
         after: Option<&str>,

@@ -19,14 +19,17 @@ use outlast_hands::{
     fake::{Asked, Fakes, Reply},
 };
 use outlast_harness::{Options as Loop, Retries, Worker};
-use outlast_kernel::{Beats, Claims, HandLife, Kernel, Network, Options, Parts, Schedule};
+use outlast_kernel::{Beats, Claims, Draft, HandLife, Kernel, Network, Options, Parts, Schedule};
 use outlast_model::{Facts, Scripted};
 use outlast_protocol::{
     CallResult,
     id::{ApiKeyId, SessionId},
     seam::Clock as _,
 };
-use outlast_session::{Kind, Proposal, Record, Rules, Status, body::Config};
+use outlast_session::{
+    Kind, Proposal, Record, Rules, Status,
+    body::{Config, Repository},
+};
 use outlast_store::{Slice, Store};
 use outlast_testkit::{
     blobs::Memory as Blobs,
@@ -345,11 +348,28 @@ impl World {
 
     /// Makes a session.
     pub(crate) async fn session(&self, life: &Life) -> SessionId {
-        life.kernel
-            .create(self.key, self.config.clone(), &[], None)
+        self.session_of(life, life.kernel.draft(self.config.clone()))
             .await
-            .unwrap()
-            .id
+    }
+
+    /// Makes a session of a draft.
+    pub(crate) async fn session_of(&self, life: &Life, draft: Draft) -> SessionId {
+        let made = life.kernel.create(self.key, draft, &[], None);
+        made.await.unwrap().id
+    }
+
+    /// Makes a session with one repository.
+    pub(crate) async fn session_with(&self, life: &Life, repository: Repository) -> SessionId {
+        let draft = life.kernel.draft(self.config_with(repository));
+        self.session_of(life, draft).await
+    }
+
+    /// Returns what such a session runs with.
+    pub(crate) fn config_with(&self, repository: Repository) -> Config {
+        Config {
+            repositories: vec![repository],
+            ..self.config.clone()
+        }
     }
 }
 

@@ -27,6 +27,7 @@ mod points;
 mod poison;
 mod races;
 mod replaced;
+mod repositories;
 mod seeds;
 mod silent;
 mod sim;

@@ -65,6 +65,8 @@ async fn set(world: &World, revision: u64, networking: &Networking, pip: &[&str]
         revision,
         created_at: BEGIN,
         archived_at: None,
+        parent: None,
+        unique_key: None,
     };
     world.memory.replace(changed, None).await.unwrap();
 }
@@ -80,6 +82,7 @@ fn bound(world: &World, session: SessionId, incarnation: IncarnationId, host: &s
         environment: world.config.environment_id,
         networking: limited(host),
         vaults: world.config.vault_ids.clone(),
+        repositories: Vec::new(),
         mcp_hosts: Vec::new(),
     }
 }

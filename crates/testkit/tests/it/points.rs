@@ -216,7 +216,10 @@ fn every_kind_of_record_occurs() {
         let log = play(scene, None, Hands::Stay).unwrap().log;
         found.extend(log.iter().map(|record| record.kind.text()));
     }
-    let all = Kind::ALL.iter().map(|kind| kind.text());
+    // No scene has a repository; `repositories.rs` plays what becomes of one.
+    let elsewhere = [Kind::Cloned, Kind::ResourceUpdated];
+    let all = Kind::ALL.iter().filter(|kind| !elsewhere.contains(kind));
+    let all = all.map(|kind| kind.text());
     let missing: Vec<_> = all.filter(|kind| !found.contains(kind)).collect();
     assert!(
         missing.is_empty(),
@@ -233,17 +236,15 @@ fn a_process_killed_at_any_call_changes_nothing() {
 #[test]
 fn hands_that_die_too_cost_no_more_than_the_calls_they_ran() {
     let lost = |told: &Told| {
-        let lines = told.public.iter();
-        lines
-            .filter(|line| line.contains("the call may have run"))
-            .count()
+        let settled = told.private.get(Kind::Settled.text()).into_iter().flatten();
+        settled.filter(|line| line.contains("may_have_run")).count()
     };
     at_every_call(Hands::Die, |scene, before, after| {
         if scene == Scene::Stops {
             return compare(scene, before, after);
         }
         assert_eq!(kinds(before), kinds(after));
-        // Two calls run side by side at most; what was told of a lost one is told on.
-        assert!(lost(after) <= lost(before) + 3, "{after:#?}");
+        // Two calls run side by side at most.
+        assert!(lost(after) <= lost(before) + 2, "{after:#?}");
     });
 }

@@ -59,11 +59,25 @@ class Seen:
         self.calls: set[str] = set()
         self.known = known
 
+    def passing(self) -> Seen:
+        """What is noted of calls whose answers are the model's own and pass the server as they are."""
+        return Passing(self)
+
     def keep(self, path: str, value: Any) -> Any:
         try:
             strict.check(value, self.known)
         except strict.Mismatch as error:
             raise strict.Mismatch(f"{path}: {error}") from error
+        return value
+
+
+class Passing(Seen):
+    """Holds nothing to its type: the server does not make what it only passes on."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.calls, self.known = seen.calls, seen.known
+
+    def keep(self, path: str, value: Any) -> Any:
         return value
 
 

@@ -27,7 +27,7 @@ class World:
         self.seen = Seen(known)
         self.clients: list[Any] = []
         self.api = self.connect()
-        self.messages = Api(self.raw.messages, self.seen, "messages")
+        self.messages = Api(self.raw.messages, self.seen.passing(), "messages")
         self.models = Api(self.raw.models, self.seen, "models")
         self._environment: str | None = None
 

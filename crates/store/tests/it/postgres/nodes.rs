@@ -87,7 +87,7 @@ async fn nodes_know_each_other() {
         .collect::<Result<_, _>>()
         .unwrap();
     let applied = "SELECT count(*) FROM outlast_migrations";
-    assert_eq!(kit.cluster.tell(applied).unwrap(), "5");
+    assert_eq!(kit.cluster.tell(applied).unwrap(), "8");
     let held = kit.open("postgres", "node-0").await.unwrap_err();
     assert!(matches!(held, OpenError::Lock(_)), "{held}");
     for store in &stores {
@@ -106,7 +106,7 @@ async fn nodes_know_each_other() {
             newer,
             OpenError::Newer {
                 found: 99,
-                known: 5
+                known: 8
             }
         ),
         "{newer}"

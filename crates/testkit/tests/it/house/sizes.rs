@@ -28,11 +28,11 @@ const PROTOCOL: usize = 8_200;
 const HANDS: usize = 12_400;
 
 /// Lines of `kernel`: every verb stands there, and the life of hands with their files and ways out.
-const KERNEL: usize = 8_500;
+const KERNEL: usize = 9_200;
 
 /// Lines of `server`: every command of the binary stands there beside the wiring of all rooms, and
 /// `torture` is a program of its own.
-const SERVER: usize = 12_500;
+const SERVER: usize = 12_800;
 
 /// Returns the source files below a folder, tests aside.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

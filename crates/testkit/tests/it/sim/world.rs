@@ -255,8 +255,8 @@ impl World {
 
     /// Makes a session through a kernel.
     pub(crate) async fn made(&self, kernel: &Kernel) -> SessionId {
-        let config = self.config.clone();
-        let made = kernel.create(self.key, config, &[], None).await;
+        let draft = kernel.draft(self.config.clone());
+        let made = kernel.create(self.key, draft, &[], None).await;
         made.unwrap().id
     }
 

@@ -72,6 +72,7 @@ pub(crate) async fn config(memory: &Memory, entropy: &dyn Entropy) -> Config {
         metadata: Metadata::new(),
         resources: Vec::new(),
         vault_ids: Vec::new(),
+        repositories: Vec::new(),
     }
 }
 

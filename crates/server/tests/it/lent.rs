@@ -1,0 +1,260 @@
+//! What is lent to sandboxes and never given: variables of vaults, and tokens of repositories.
+
+use std::path::Path;
+
+use axum::{Router, http::HeaderMap, routing::get};
+use outlast_server::client::Client;
+use serde_json::{Value, json};
+
+use crate::support::{
+    Does as _, TestServer, bash, of, repositories::Repositories, said, script, secure,
+};
+
+/// A token like those of hosts of repositories.
+const TOKEN: &str = "tok-canary-4fd1c2a98b7e";
+
+async fn made(client: &Client, path: &str, body: Value) -> String {
+    let made = client.post(path, &body).await.unwrap();
+    made["id"].as_str().unwrap().to_owned()
+}
+
+/// Makes a session with more than agent and environment.
+async fn session(client: &Client, more: Value) -> Value {
+    let tools = json!([{"type": "agent_toolset_20260401"}]);
+    let agent = json!({"name": "tester", "model": "scripted", "tools": tools});
+    let agent = made(client, "/v1/agents", agent).await;
+    let place = made(client, "/v1/environments", json!({"name": "place"})).await;
+    let mut body = json!({"agent": agent, "environment_id": place});
+    for (name, value) in more.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    client.post("/v1/sessions", &body).await.unwrap()
+}
+
+/// Plays one turn of one command; returns what came of it.
+async fn ran(client: &Client, session: &Value, command: &str, turn: usize) -> String {
+    let id = session["id"].as_str().unwrap();
+    let steps = json!([bash(command), {"text": "the end"}]);
+    client.send(id, &[script(steps)]).await;
+    let events = client.idle(id, turn).await;
+    let result = (*of(&events, "agent.tool_result").last().unwrap()).clone();
+    said(&result).trim().to_owned()
+}
+
+async fn server(authorities: &Path, at: &str) -> TestServer {
+    TestServer::start_with(|config| {
+        config.egress.open = vec![at.to_owned()];
+        config.egress.authorities = Some(authorities.to_owned());
+    })
+    .await
+}
+
+/// Asserts that a secret is in no record and no file of a server.
+async fn nowhere(server: &TestServer, session: &Value, secret: &str) {
+    let id = session["id"].as_str().unwrap();
+    let events = server.client().events(id).await;
+    assert!(!json!(events).to_string().contains(secret));
+    let shown = server
+        .client()
+        .get(&format!("/v1/sessions/{id}"), &[])
+        .await;
+    assert!(!shown.unwrap().to_string().contains(secret));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_variable_is_a_placeholder_inside_and_itself_at_its_host() {
+    let dir = tempfile::tempdir().unwrap();
+    let echo = |headers: HeaderMap| async move {
+        let key = headers.get("x-key").map(|key| key.as_bytes().to_vec());
+        let sum: u64 = key.iter().flatten().map(|byte| u64::from(*byte)).sum();
+        format!(
+            "{} {sum}\n",
+            key.map(|key| String::from_utf8(key).unwrap())
+                .unwrap_or_default()
+        )
+    };
+    let authorities = dir.path().join("ca.pem");
+    let at = secure::serve(Router::new().route("/", get(echo)), &authorities).await;
+    let server = server(&authorities, &at.to_string()).await;
+    let client = server.client();
+    let vault = made(client, "/v1/vaults", json!({"display_name": "mine"})).await;
+    let auth = json!({"type": "environment_variable", "secret_name": "API_KEY", "secret_value": TOKEN,
+        "networking": {"type": "limited", "allowed_hosts": [at.ip().to_string()]}});
+    let credential = made(
+        client,
+        &format!("/v1/vaults/{vault}/credentials"),
+        json!({"auth": auth}),
+    )
+    .await;
+    let session = session(client, json!({"vault_ids": [vault]})).await;
+
+    let inside = ran(
+        client,
+        &session,
+        "echo $API_KEY; env | grep -c canary || true",
+        1,
+    )
+    .await;
+    assert!(inside.starts_with("outlast_placeholder_"), "{inside}");
+    assert!(inside.ends_with("\n0"), "{inside}");
+    // The host got the value; what it says of it comes back as the placeholder.
+    let ask = format!("curl -sS -H \"x-key: $API_KEY\" https://{at}/");
+    let said = ran(client, &session, &ask, 2).await;
+    let sum: u64 = TOKEN.bytes().map(u64::from).sum();
+    let placeholder = inside.lines().next().unwrap();
+    assert_eq!(said, format!("{placeholder} {sum}"));
+
+    // A rotation reaches the sandbox that lives; an archived credential is none.
+    let path = format!("/v1/vaults/{vault}/credentials/{credential}");
+    let next = "tok-canary-of-another-day";
+    let update = json!({"auth": {"type": "environment_variable", "secret_value": next}});
+    client.post(&path, &update).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+    let said = ran(client, &session, &ask, 3).await;
+    let sum: u64 = next.bytes().map(u64::from).sum();
+    assert_eq!(said, format!("{placeholder} {sum}"));
+    for secret in [TOKEN, next] {
+        nowhere(&server, &session, secret).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repositories_are_cloned_pulled_and_pushed_with_a_token_that_is_not_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let repositories = Repositories::new(dir.path());
+    let commit = repositories.make("one", TOKEN);
+    repositories.make("two", "another-canary-token");
+    let authorities = dir.path().join("ca.pem");
+    let at = secure::serve(repositories.router(), &authorities).await;
+    let server = server(&authorities, &at.to_string()).await;
+    let client = server.client();
+    let url = |name: &str| format!("https://{at}/o/{name}");
+    let wish = |more: Value| {
+        let mut wish =
+            json!({"type": "github_repository", "url": url("one"), "authorization_token": TOKEN});
+        for (name, value) in more.as_object().unwrap() {
+            wish[name] = value.clone();
+        }
+        wish
+    };
+    let resources = json!([
+        wish(json!({})),
+        wish(
+            json!({"mount_path": "/workspace/b", "checkout": {"type": "branch", "name": "other"}})
+        ),
+        wish(json!({"mount_path": "/workspace/c", "checkout": {"type": "commit", "sha": commit}})),
+    ]);
+    let session = session(client, json!({ "resources": resources })).await;
+    assert!(!session.to_string().contains(TOKEN), "{session}");
+
+    let words = ran(
+        client,
+        &session,
+        "cat one/word b/word c/word; git -C one remote get-url origin",
+        1,
+    )
+    .await;
+    assert_eq!(words, format!("main\nother\nmain\n{}", url("one")));
+    let push = "cd one && git config user.email a@example.com && git config user.name a && \
+                echo pushed > word && git commit -qam pushed && git push -q 2>&1; git rev-parse HEAD; cd ..";
+    let head = ran(client, &session, push, 2).await;
+    assert_eq!(head, repositories.tip("one", "main"));
+
+    // Another repository of that host is not opened by it, whatever the path looks like.
+    let clones = ["two", "one/../two", "one/%2e%2e/two"].map(|path| {
+        format!(
+            "GIT_TERMINAL_PROMPT=0 git clone -q {} other 2>&1; echo $?",
+            url(path)
+        )
+    });
+    let said = ran(client, &session, &clones.join("; "), 3).await;
+    assert!(!said.lines().any(|line| line == "0"), "{said}");
+    let asked = repositories.asked();
+    let of_two = asked.iter().filter(|(path, _)| path.contains("/two"));
+    assert!(
+        of_two.clone().all(|(_, given)| given.is_none()),
+        "{asked:?}"
+    );
+    assert!(of_two.count() > 0);
+
+    // Another token: what ran on goes on with it.
+    let resource = session["resources"][0]["id"].as_str().unwrap();
+    let id = session["id"].as_str().unwrap();
+    let path = format!("/v1/sessions/{id}/resources/{resource}");
+    let next = "tok-canary-after-rotation";
+    repositories.open("one", next);
+    let rotated = client
+        .post(&path, &json!({"authorization_token": next}))
+        .await
+        .unwrap();
+    assert_ne!(rotated["updated_at"], rotated["created_at"]);
+    tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+    let said = ran(client, &session, "git -C one pull -q 2>&1; echo $?", 4).await;
+    assert_eq!(said, "0");
+    let search = "grep -rlsa tok-canary /workspace /tmp /home /etc /var /mnt /proc/self/environ | head -3; \
+                  env | grep -c tok-canary || true";
+    let found = ran(client, &session, search, 5).await;
+    assert_eq!(found, "0");
+    for secret in [TOKEN, next] {
+        nowhere(&server, &session, secret).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_cloned_is_one_of_five_errors_and_the_session_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let repositories = Repositories::new(dir.path());
+    // Of two tokens for one repository the first one counts, so each case has its own.
+    for name in ["none", "wrong", "branch", "commit"] {
+        repositories.make(name, TOKEN);
+    }
+    let authorities = dir.path().join("ca.pem");
+    let at = secure::serve(repositories.router(), &authorities).await;
+    let server = server(&authorities, &at.to_string()).await;
+    let client = server.client();
+    let wish = |name: &str, more: Value| {
+        let mut wish =
+            json!({"type": "github_repository", "url": format!("https://{at}/o/{name}")});
+        for (name, value) in more.as_object().unwrap() {
+            wish[name] = value.clone();
+        }
+        wish
+    };
+    let resources = json!([
+        wish("none", json!({"mount_path": "/workspace/none"})),
+        wish(
+            "wrong",
+            json!({"mount_path": "/workspace/wrong", "authorization_token": "tok-of-nobody"})
+        ),
+        wish("three", json!({})),
+        wish(
+            "branch",
+            json!({"mount_path": "/workspace/branch", "authorization_token": TOKEN,
+            "checkout": {"type": "branch", "name": "nowhere"}})
+        ),
+        wish(
+            "commit",
+            json!({"mount_path": "/workspace/commit", "authorization_token": TOKEN,
+            "checkout": {"type": "commit", "sha": "0123456789012345678901234567890123456789"}})
+        ),
+    ]);
+    let session = session(client, json!({ "resources": resources })).await;
+    let said = ran(client, &session, "ls /workspace | wc -l; echo on", 1).await;
+    assert_eq!(said, "0\non");
+    let events = client.events(session["id"].as_str().unwrap()).await;
+    let kinds: Vec<_> = of(&events, "session.error")
+        .into_iter()
+        .map(|event| event["error"]["type"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "repository_authentication_error",
+            "repository_forbidden_error",
+            "repository_not_found_error",
+            "repository_checkout_error",
+            "repository_checkout_error",
+        ]
+    );
+    assert!(!json!(events).to_string().contains(TOKEN));
+}
