@@ -26,7 +26,7 @@ pub(crate) struct Desk {
 }
 
 /// Routes that operators alone may use, whatever the method.
-const OPERATORS: [&str; 2] = ["/outlast/v1/audit", "/outlast/v1/keys"];
+const OPERATORS: [&str; 3] = ["/outlast/v1/audit", "/outlast/v1/keys", "/outlast/v1/vault"];
 
 /// Routes that cost something even where nothing is changed.
 const COSTLY: [&str; 1] = ["/v1/messages"];
@@ -144,6 +144,7 @@ mod tests {
             ),
             (Method::OPTIONS, "/v1/agents", Scope::ReadWrite),
             (Method::GET, "/outlast/v1/keys", Scope::Admin),
+            (Method::GET, "/outlast/v1/vault", Scope::Admin),
             (
                 Method::POST,
                 "/outlast/v1/keys/{key_id}/revoke",

@@ -24,6 +24,7 @@ mod intake;
 mod keys;
 mod later;
 mod listing;
+mod master_keys;
 mod metric_definitions;
 mod observe;
 mod once;

@@ -13,6 +13,7 @@ use crate::{
     answer::{self, Answer},
     app::Shared,
     extract::{Named, Params, Submission},
+    master_keys,
 };
 
 /// Routes all of it.
@@ -30,12 +31,19 @@ pub(crate) fn routes() -> Router<Shared> {
         )
         .route("/outlast/v1/sessions/{session_id}/redact", post(redact))
         .route("/outlast/v1/sessions/{session_id}/wake", post(wake))
+        .route("/outlast/v1/vault", get(master_keys::list))
+        .route(
+            "/outlast/v1/vault/rotate-master-key",
+            post(master_keys::rotate),
+        )
 }
 
 /// `GET /outlast/v1/diagnosis`: what this process does, and which sessions are unfinished.
 async fn server(State(app): State<Shared>, Params(query): Params) -> Answer {
     query.finish()?;
-    answer::view(&app.kernel.diagnose_server().await?)
+    let mut found = app.kernel.diagnose_server().await?;
+    found.vault = app.vault.trouble();
+    answer::view(&found)
 }
 
 /// `GET /outlast/v1/sessions/{session_id}/diagnosis`: what it waits for, and what went wrong last.

@@ -49,6 +49,9 @@ pub(crate) struct Options {
     /// The built example that measures the egress of sandboxes
     #[arg(long, value_name = "FILE")]
     pub(crate) egress: Option<PathBuf>,
+    /// The built example that measures the sweep
+    #[arg(long, value_name = "FILE")]
+    pub(crate) vault: Option<PathBuf>,
     /// The folder with `initdb`, `postgres` and `pgbench`
     #[arg(long, value_name = "DIR")]
     pub(crate) postgres: Option<PathBuf>,
@@ -86,6 +89,8 @@ pub(crate) enum Row {
     Checkpoint,
     /// Requests and downloads out of sandboxes
     Egress,
+    /// Looking for secrets in results
+    Sweep,
     /// Files up and down
     File,
     /// Wake at 100,000 events

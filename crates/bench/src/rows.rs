@@ -14,6 +14,7 @@ pub(crate) mod postgres;
 pub(crate) mod restart;
 pub(crate) mod sandbox;
 pub(crate) mod size;
+pub(crate) mod sweep;
 pub(crate) mod token;
 pub(crate) mod ttft;
 pub(crate) mod wake;

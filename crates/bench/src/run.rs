@@ -114,6 +114,7 @@ async fn group(bench: &mut Bench, row: Row) -> Result<Vec<report::Row>> {
         Row::Egress => rows::egress::measure(bench).await,
         Row::File => rows::file::measure(bench).await,
         Row::Checkpoint => rows::checkpoint::measure(bench).await,
+        Row::Sweep => rows::sweep::measure(bench).await,
         Row::Wake => rows::wake::measure(bench).await,
         Row::Restart => rows::restart::measure(bench).await,
         Row::Memory => rows::memory::measure(bench).await,

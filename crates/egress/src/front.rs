@@ -98,7 +98,7 @@ impl Front {
             .with_state(self.clone())
     }
 
-    /// Routes what brains ask with the token of their lease, as if [`BRAINS`] were the API.
+    /// Routes what brains ask with the token of their lease, as if `BRAINS` were the API.
     pub fn brains(&self) -> Router {
         Router::new()
             .route(&format!("{BRAINS}/v1/messages"), post(spans::messages))

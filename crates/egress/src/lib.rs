@@ -15,8 +15,10 @@ mod metered;
 mod metric_definitions;
 mod replace;
 mod routes;
+mod sweep;
 
 pub use budget::{Budget, Payer, Unbounded};
 pub use front::Front;
 pub use gateway::Gateway;
 pub use routes::Routes;
+pub use sweep::Sweeper;

@@ -40,6 +40,7 @@ use crate::{
     preview::Bus,
     quarantine::Quarantine,
     signal::Signals,
+    sweep::Sweep,
     token::TokenKey,
 };
 
@@ -55,6 +56,8 @@ pub struct Parts {
     pub provisioner: Arc<dyn Provisioner>,
     /// Serves their ways out; without it they have none.
     pub network: Option<Arc<dyn Network>>,
+    /// Knows the secrets of sessions; without it results are kept as they come.
+    pub sweep: Option<Arc<dyn Sweep>>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Draws ids.
@@ -123,6 +126,7 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) life: Arc<Life>,
     pub(crate) hands: Hands,
+    pub(crate) sweep: Option<Arc<dyn Sweep>>,
     pub(crate) publisher: Publisher,
     pub(crate) given_up: GivenUp,
     pub(crate) checkpoints: Checkpoints,
@@ -161,6 +165,7 @@ impl Kernel {
             blobs,
             provisioner,
             network,
+            sweep,
             clock,
             entropy,
             options,
@@ -178,6 +183,7 @@ impl Kernel {
         let slots = Arc::new(Semaphore::new(brains));
         let inner = Arc::new(Inner {
             hands: Hands::new(provisioner, network),
+            sweep,
             publisher: Publisher::default(),
             given_up: GivenUp::default(),
             checkpoints: Checkpoints::new(),

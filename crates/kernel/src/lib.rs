@@ -40,6 +40,7 @@ mod redact;
 mod repositories;
 mod shown;
 mod signal;
+mod sweep;
 mod token;
 mod tools;
 mod workspace;
@@ -62,6 +63,7 @@ pub use network::{Bound, Dress, Network};
 pub use preview::{Heard, Preview, Previews};
 pub use redact::redact_alone;
 pub use repositories::Draft;
+pub use sweep::Sweep;
 pub use tools::Tool;
 
 pub use outlast_blobs::Reader;

@@ -278,6 +278,9 @@ pub struct ServerDiagnosis {
     /// How it failed then, and whether it still does.
     #[serde(default)]
     pub store_failure: Option<StoreFailure>,
+    /// Why no secret can be used, and what to do, if so.
+    #[serde(default)]
+    pub vault: Option<String>,
     /// Hands that this process knows to live.
     pub hands: usize,
     /// What has them and does not answer, if so.

@@ -22,6 +22,7 @@ mod host;
 pub mod id;
 pub mod key;
 pub mod limits;
+pub mod master_keys;
 pub mod metadata;
 pub mod mime;
 pub mod page;

@@ -26,6 +26,7 @@ mod support_bundle;
 mod table;
 mod torture;
 mod transfer;
+mod vault;
 mod verify;
 mod words;
 
@@ -104,6 +105,9 @@ enum Command {
     Keys(keys::Command),
     /// Show who did what
     Audit(audit::Arguments),
+    /// Look at master keys, and bring secrets under another one
+    #[command(subcommand)]
+    Vault(vault::Command),
     /// Manage the root file systems that environments may choose from
     #[command(subcommand)]
     Images(images::Command),
@@ -215,8 +219,10 @@ async fn dispatch(
             Box::pin(audit::run(arguments, &loaded, found, console)).await
         }
         Command::Images(command) => {
-            let loaded = common.load(environment, None)?;
-            images::run(command, &loaded, console).await
+            images::run(command, &common.load(environment, None)?, console).await
+        }
+        Command::Vault(command) => {
+            vault::run(command, &common.client(environment).await?, console).await
         }
         Command::Doctor(arguments) => {
             doctor::run(arguments, &common.client(environment).await?, console).await

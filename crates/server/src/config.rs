@@ -23,6 +23,7 @@ mod run;
 mod server;
 mod sessions;
 mod upstream;
+mod vault;
 
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,7 @@ pub use run::Run;
 pub use server::Server;
 pub use sessions::Sessions;
 pub use upstream::{Auth, Fallback, Upstream};
+pub use vault::Vault;
 
 /// Every default with its description, as a file.
 pub const DEFAULTS: &str = include_str!("config/outlast.default.toml");
@@ -71,6 +73,8 @@ pub struct Config {
     pub database: Database,
     /// Who did what, and for how long that is known.
     pub audit: Audit,
+    /// Where the keys that secrets are sealed under come from.
+    pub vault: Vault,
     /// The kernel's bounds.
     pub kernel: Kernel,
     /// What holds for new sessions.
@@ -133,6 +137,7 @@ impl Config {
         self.blobs.check()?;
         self.database.check()?;
         self.audit.check()?;
+        self.vault.check()?;
         self.kernel.check()?;
         self.sessions.check()?;
         self.retries.check()?;

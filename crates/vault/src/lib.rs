@@ -1,6 +1,6 @@
 //! Secrets at rest: sealed under keys that the database does not have.
 //!
-//! A [`Secret`](outlast_protocol::Secret) is sealed under a key of its own, which a master key wraps; a [`Keyring`] has the master
+//! A [`Secret`] is sealed under a key of its own, which a master key wraps; a [`Keyring`] has the master
 //! keys, and they never lie in the database. What may be done with a secret (its URL, its hosts, where
 //! it goes in a request) is sealed along with it, so whoever can write rows can neither read one nor
 //! send one elsewhere.

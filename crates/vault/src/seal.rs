@@ -52,6 +52,9 @@ pub enum Sealing {
     /// There is no master key.
     #[error(transparent)]
     NoMasterKey(#[from] NoMasterKey),
+    /// What was sealed before cannot be read, so nothing is sealed under another key beside it.
+    #[error("nothing is sealed: {0}")]
+    Locked(String),
 }
 
 /// Why something stays sealed.

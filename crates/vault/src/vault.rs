@@ -105,7 +105,7 @@ impl Vault {
     ///
     /// # Errors
     ///
-    /// If there is no master key.
+    /// If there is no master key, or another one than that of what is sealed already.
     pub fn seal(
         &self,
         owner: &str,
@@ -113,6 +113,9 @@ impl Vault {
         revision: u64,
         content: &Content,
     ) -> Result<SealedSecret, Sealing> {
+        if let Some(trouble) = self.trouble() {
+            return Err(Sealing::Locked(trouble));
+        }
         self.0.seal(owner, parent, revision, &content.bytes())
     }
 

@@ -171,6 +171,7 @@ impl Bench {
             blobs: blobs.clone(),
             provisioner: Arc::new(Fakes::obliging()),
             network: None,
+            sweep: None,
             clock: clock.clone(),
             entropy: entropy.clone(),
             options,

@@ -29,7 +29,7 @@ pub use serve::{Ended, Host, Options};
 pub use wire::About;
 
 /// The version of the protocol. A server speaks this one, and the one before if that is not older than
-/// [`OLDEST`].
+/// `OLDEST`.
 ///
 /// 2: recipes name packages. 3: recipes ask for a way out, which goes over a socket of its own.
 pub const VERSION: u32 = 3;

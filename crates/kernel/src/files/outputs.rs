@@ -22,10 +22,11 @@ use outlast_protocol::{
 };
 use outlast_session::State;
 use outlast_store::{Output, StoredFile};
+use outlast_vault::scrub::Scrubber;
 use tokio::{io::AsyncReadExt as _, sync::Mutex as Turn, time::timeout};
 
 use super::{Loose, key};
-use crate::{kernel::Inner, per_session::PerSession};
+use crate::{kernel::Inner, per_session::PerSession, sweep};
 use left::{Bounds, Left, Told, Weight};
 
 /// How long a list of files waits for what is being published.
@@ -123,10 +124,20 @@ impl Inner {
         };
         let (wanted, mut left) = left::choose(listed, &known, bounds);
         let mut weight = Weight::of(&known);
+        let scrubber = match self.scrubber_of(session).await {
+            Ok(scrubber) => scrubber,
+            Err(fault) => {
+                tracing::warn!(session.id = %session, "outputs cannot be published: {fault}");
+                return;
+            }
+        };
         for output in wanted {
             let path = output.path.clone();
             let room = weight.room(&path, bounds);
-            match self.publish_one(session, hand, output, room).await {
+            match self
+                .publish_one((session, hand), output, room, &scrubber)
+                .await
+            {
                 Ok(bytes) => weight.take(&path, bytes),
                 // It has grown since it was listed.
                 Err(fault) if fault.kind() == io::ErrorKind::FileTooLarge => {
@@ -145,10 +156,10 @@ impl Inner {
     /// Publishes one that may have so many bytes; returns how many it has.
     async fn publish_one(
         self: &Arc<Self>,
-        session: SessionId,
-        hand: IncarnationId,
+        (session, hand): (SessionId, IncarnationId),
         output: Published,
         most: u64,
+        scrubber: &Scrubber,
     ) -> io::Result<u64> {
         let opening = self.hands.provisioner().output(hand, &output.path);
         let content = self.hands.heard_io(opening).await;
@@ -158,6 +169,7 @@ impl Inner {
         let begun = Loose::begin(self, blob.into()).await;
         let loose = begun.map_err(io::Error::other)?;
         // It may grow while it is read.
+        let content = sweep::reader(scrubber, content);
         let content = Box::pin(content.take(most.saturating_add(1)));
         let closing = self.closing.clone().cancelled_owned();
         let filled = loose.fill(&key(blob), content, closing).await;

@@ -3,12 +3,17 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use clap::Args;
 use outlast_hands::{
     Requirement,
     namespace::{Finding, State, Survey, survey},
+};
+use outlast_vault::{
+    KeyName, Keyring as _,
+    keyring::{Source, Sources},
 };
 use serde::Serialize;
 
@@ -17,7 +22,10 @@ use super::{
     console::Console,
     failure::{Exit, Failure},
 };
-use crate::config::{Environment, Loaded};
+use crate::{
+    OsEntropy,
+    config::{Environment, Loaded},
+};
 
 /// What mends a data directory that is of no use.
 const MEND: &str = "name a folder that this user can write to: --data-dir DIR, or OUTLAST_DATA_DIR";
@@ -58,7 +66,8 @@ pub(super) async fn run(
         None => tried(&loaded.data_dir).await,
         Some(reason) => tried_elsewhere(reason).await,
     };
-    let survey = survey.map_err(|words| Failure::say(Exit::Failed, words).hint(MEND))?;
+    let mut survey = survey.map_err(|words| Failure::say(Exit::Failed, words).hint(MEND))?;
+    survey.findings.push(master_key(&loaded).await);
     let lacking = lacking(&survey, &loaded.config.hands.require);
     if arguments.json {
         let report = Report {
@@ -123,6 +132,32 @@ async fn tried_elsewhere(reason: String) -> Result<Survey, String> {
         mend: Some(MEND.to_owned()),
     });
     Ok(survey)
+}
+
+/// Looks whether the master key can be had. Whether it is the right one, `outlast doctor` knows.
+async fn master_key(loaded: &Loaded) -> Finding {
+    let source = loaded.config.vault.source(&loaded.data_dir);
+    let unmade = matches!(&source, Source::Own(path) if !path.exists());
+    let ring = Sources::open(source, Arc::new(OsEntropy)).await;
+    let (state, found) = match ring.names() {
+        Ok(names) => (State::Good, format!("`{}`", listed(&names))),
+        Err(_) if unmade => (
+            State::Good,
+            "none yet; the first start makes one".to_owned(),
+        ),
+        Err(error) => (State::Missing, error.to_string()),
+    };
+    Finding {
+        part: "master key",
+        state,
+        found,
+        mend: None,
+    }
+}
+
+fn listed(names: &[KeyName]) -> String {
+    let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+    names.join("`, `")
 }
 
 /// Tells what scripts want to know.

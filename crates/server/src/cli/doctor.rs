@@ -67,7 +67,10 @@ async fn server(json: bool, client: &Client, console: &mut Console) -> Result<Ex
     let stuck = diagnosis.sessions.iter().any(|one| one.stuck);
     let failing = |failure: &StoreFailure| failure.since.is_some();
     let failing = diagnosis.store_failure.as_ref().is_some_and(failing);
-    Ok(exit(stuck || failing || diagnosis.silent.is_some()))
+    let locked = diagnosis.vault.is_some();
+    Ok(exit(
+        stuck || failing || locked || diagnosis.silent.is_some(),
+    ))
 }
 
 /// Where a server says what it does.

@@ -8,10 +8,11 @@ use zeroize::Zeroizing;
 pub(super) const PREFIX: &str = "OUTLAST__";
 
 /// The variables that stand for one key each, by name.
-pub(super) const ALIASES: [(&str, &str); 5] = [
+pub(super) const ALIASES: [(&str, &str); 6] = [
     ("OUTLAST_API_KEY", "server.api_key"),
     ("OUTLAST_DATABASE_URL", "database.url"),
     ("OUTLAST_DATA_DIR", "server.data_dir"),
+    ("OUTLAST_MASTER_KEY", "vault.master_key"),
     ("OUTLAST_UPSTREAM_API_KEY", "upstream.api_key"),
     ("OUTLAST_UPSTREAM_BASE_URL", "upstream.base_url"),
 ];

@@ -5,11 +5,12 @@ use std::{fs, net::SocketAddr, os::unix::fs::DirBuilderExt as _, path::Path, syn
 use axum::{Router, routing::get};
 use outlast_api::Api;
 use outlast_blobs::Blobs;
-use outlast_egress::{Front, Gateway, Routes};
+use outlast_egress::{Front, Gateway, Routes, Sweeper};
 use outlast_hands::{host::Starter, images::Images};
 use outlast_harness::Worker;
-use outlast_kernel::{Claims, Kernel, Network, Parts};
+use outlast_kernel::{Claims, Kernel, Network, Parts, Sweep};
 use outlast_model::{Facts as ModelFacts, Model, Scripted, Upstream};
+use outlast_vault::Vault;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -79,13 +80,16 @@ impl Server {
         let routes = Arc::new(Routes::new(Scripted::new(), upstream));
         let (database, blobs) = open(config, data_dir, &facts).await?;
         let hands = Arc::new(Hands::open(config, data_dir, starter).await?);
-        let vault = vault::open(&database, data_dir, config.egress.options(address)?.rule).await;
+        let rule = config.egress.options(address)?.rule;
+        let vault = vault::open(config, &database, data_dir, rule).await;
         let known = Arc::default();
         let network = egress::network(&config.egress, address, &vault, &known)?;
-        let seams = (blobs, network);
+        let sweep: Arc<dyn Sweep> = Arc::new(Sweeper::new(vault.clone()));
+        let seams = (blobs, network, sweep);
         let (kernel, claims) = kernel(config, &database, seams, &hands, data_dir).await?;
         // Nobody else has it, so it is empty.
         drop(known.set(kernel.clone()));
+        share_tokens(&vault, &kernel);
         let key = key::admit(&kernel, config.server.api_key.as_ref(), data_dir).await?;
         let (isolation, has_sandboxes) = hands.verdict();
         let shown = Facts {
@@ -291,6 +295,14 @@ pub(crate) async fn open_alone(
     open(config, dir, &facts).await
 }
 
+/// Has tokens of brains made under a key that every node of the store has, if the vault is open.
+fn share_tokens(vault: &Vault, kernel: &Kernel) {
+    if let Some(key) = vault.derive("brain tokens", b"") {
+        // Nobody made a token yet, so it is in time.
+        let _in_time = kernel.make_tokens_under(key);
+    }
+}
+
 /// Makes the data directory, closed to other users.
 fn make(dir: &Path) -> Result<(), StartError> {
     let made = fs::DirBuilder::new()
@@ -306,7 +318,7 @@ fn make(dir: &Path) -> Result<(), StartError> {
 async fn kernel(
     config: &Config,
     database: &Database,
-    (blobs, network): (Arc<dyn Blobs>, Arc<dyn Network>),
+    (blobs, network, sweep): (Arc<dyn Blobs>, Arc<dyn Network>, Arc<dyn Sweep>),
     hands: &Hands,
     data_dir: &Path,
 ) -> Result<(Kernel, Claims), StartError> {
@@ -315,6 +327,7 @@ async fn kernel(
         blobs,
         provisioner: hands.provisioner(),
         network: Some(network),
+        sweep: Some(sweep),
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(OsEntropy),
         options: outlast_kernel::Options {

@@ -3,22 +3,23 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use outlast_reach::{Dialer, Rule, System};
-use outlast_vault::{
-    Parts, Vault,
-    keyring::{FILE, Source, Sources},
-};
+use outlast_vault::{Parts, Vault, keyring::Sources};
 
 use super::database::Database;
-use crate::{OsEntropy, SystemClock};
+use crate::{OsEntropy, SystemClock, config::Config};
 
 /// The longest that a token endpoint or MCP server may take to be connected to.
 const WAIT: Duration = Duration::from_secs(10);
 
 /// Opens the vault over a store. That it stays locked stops no start: what needs no secret is served.
-pub(super) async fn open(database: &Database, data_dir: &Path, rule: Rule) -> Vault {
+pub(super) async fn open(
+    config: &Config,
+    database: &Database,
+    data_dir: &Path,
+    rule: Rule,
+) -> Vault {
     let entropy = Arc::new(OsEntropy);
-    let source = Source::Own(data_dir.join(FILE));
-    let ring = Sources::open(source, entropy.clone()).await;
+    let ring = Sources::open(config.vault.source(data_dir), entropy.clone()).await;
     let vault = Vault::new(Parts {
         store: database.store(),
         alone: !database.is_shared(),

@@ -43,3 +43,4 @@ mod silent;
 mod storms;
 mod support;
 mod torn;
+mod vault;

@@ -19,7 +19,9 @@ use outlast_hands::{
     fake::{Asked, Fakes, Reply},
 };
 use outlast_harness::{Options as Loop, Retries, Worker};
-use outlast_kernel::{Beats, Claims, Draft, HandLife, Kernel, Network, Options, Parts, Schedule};
+use outlast_kernel::{
+    Beats, Claims, Draft, HandLife, Kernel, Network, Options, Parts, Schedule, Sweep,
+};
 use outlast_model::{Facts, Scripted};
 use outlast_protocol::{
     CallResult,
@@ -65,6 +67,7 @@ pub(crate) struct World {
     pub(crate) model: Arc<Shared>,
     pub(crate) network: Option<Arc<dyn Network>>,
     pub(crate) budget: Arc<dyn Budget>,
+    pub(crate) sweep: Option<Arc<dyn Sweep>>,
     key: ApiKeyId,
     pub(crate) config: Config,
 }
@@ -175,6 +178,7 @@ impl World {
             model,
             network: None,
             budget: Arc::new(Unbounded),
+            sweep: None,
             key,
             config,
         }
@@ -307,6 +311,7 @@ impl World {
             provisioner: Arc::new(hands.clone()),
             blobs: self.blobs.clone(),
             network: self.network.clone(),
+            sweep: self.sweep.clone(),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
             options: Options {

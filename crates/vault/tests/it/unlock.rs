@@ -43,6 +43,10 @@ async fn a_wrong_key_is_named_with_the_right_one() {
     assert!(trouble.contains(&known[0].to_string()), "{trouble}");
     assert!(!trouble.contains(ONE) && !trouble.contains(OTHER));
     assert_eq!(right.trouble(), None);
+    // Nothing comes under the wrong key beside what is under the right one.
+    let content = bearer("https://a.example", "a-token");
+    let refused = wrong.seal("a", "b", 1, &content).unwrap_err();
+    assert!(refused.to_string().contains(&master), "{refused}");
 }
 
 #[tokio::test]

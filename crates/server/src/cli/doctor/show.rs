@@ -161,6 +161,9 @@ pub(super) fn server(found: &ServerDiagnosis) -> String {
             format!("unfinished, waiting: {}", waiting.join(", "))
         },
     );
+    if let Some(why) = &found.vault {
+        text.push_str(&format!("vault     no secret can be used: {why}\n"));
+    }
     if !found.sessions.is_empty() {
         let rows: Vec<_> = found
             .sessions

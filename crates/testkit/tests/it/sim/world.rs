@@ -208,6 +208,7 @@ impl World {
             }),
             blobs: Arc::new(blobs::Mortal::under(self.blobs.clone(), faults.clone())),
             network: None,
+            sweep: None,
             clock: self.clock.clone(),
             entropy: Arc::new(self.root.branch(&format!("life {number}"))),
             options: options(self.limits, self.schedule),

@@ -1,0 +1,74 @@
+//! Master keys, for operators: their names, and a turn to another one.
+
+use axum::extract::State;
+use outlast_protocol::{
+    ErrorCode, Problem,
+    master_keys::{MasterKey, MasterKeyRotation, MasterKeys},
+};
+use outlast_vault::{Holding, NotTurned};
+
+use crate::{
+    answer::{self, Answer},
+    app::Shared,
+    extract::{Params, Submission},
+};
+
+/// `GET /outlast/v1/vault`: which master keys there are, and how many secrets are under each.
+pub(crate) async fn list(State(app): State<Shared>, Params(query): Params) -> Answer {
+    query.finish()?;
+    let held = app.vault.holding().await;
+    let held = held.map_err(|words| Problem::new(ErrorCode::Overloaded, words))?;
+    answer::view(&MasterKeys {
+        trouble: app.vault.trouble(),
+        keys: keys(held),
+    })
+}
+
+/// `POST /outlast/v1/vault/rotate-master-key`: brings all secrets under another master key.
+pub(crate) async fn rotate(State(app): State<Shared>, request: Submission) -> Answer {
+    request.empty()?;
+    let vault = app.vault.clone();
+    // It goes on if nobody waits for it.
+    let turning = app.tasks.spawn(async move { vault.turn().await });
+    let turned = turning.await.map_err(|fault| {
+        let words = format!("the rotation died: {fault}");
+        Problem::new(ErrorCode::Internal, words)
+    })?;
+    let turned = turned.map_err(|fault| refused(&fault))?;
+    answer::view(&MasterKeyRotation {
+        current: turned.current.to_string(),
+        others: turned.others.iter().map(ToString::to_string).collect(),
+        brought: turned.brought,
+        left: turned.left,
+    })
+}
+
+fn refused(fault: &NotTurned) -> Problem {
+    match fault {
+        NotTurned::Single(_) => Problem::invalid(fault.to_string()),
+        NotTurned::NoMasterKey(_) => Problem::new(ErrorCode::VaultLocked, fault.to_string()),
+        NotTurned::Store(_) => Problem::new(ErrorCode::Overloaded, fault.to_string()),
+    }
+}
+
+/// Puts what is known first, then what is missing.
+fn keys(held: Holding) -> Vec<MasterKey> {
+    let Holding { known, mut records } = held;
+    let mut keys: Vec<MasterKey> = known
+        .iter()
+        .enumerate()
+        .map(|(at, name)| MasterKey {
+            name: name.to_string(),
+            current: at == 0,
+            known: true,
+            records: records.remove(name).unwrap_or_default(),
+        })
+        .collect();
+    keys.extend(records.into_iter().map(|(name, records)| MasterKey {
+        name: name.to_string(),
+        current: false,
+        known: false,
+        records,
+    }));
+    keys
+}

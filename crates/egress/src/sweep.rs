@@ -1,0 +1,33 @@
+//! The kernel's sweep, over the vault.
+
+use async_trait::async_trait;
+use outlast_kernel::Sweep;
+use outlast_protocol::id::{SessionId, VaultId};
+use outlast_store::{Away, ReadError};
+use outlast_vault::{Failure, Vault, scrub::Scrubber};
+
+/// Knows the secrets of a session by its vaults.
+#[derive(Clone, Debug)]
+pub struct Sweeper(Vault);
+
+impl Sweeper {
+    /// Makes one over the vault that egress takes its credentials from.
+    pub fn new(vault: Vault) -> Self {
+        Self(vault)
+    }
+}
+
+#[async_trait]
+impl Sweep for Sweeper {
+    async fn of(&self, session: SessionId, vaults: &[VaultId]) -> Result<Scrubber, ReadError> {
+        match self.0.scrubber(vaults).await {
+            Ok(scrubber) => Ok(scrubber),
+            Err(Failure::Store(words)) => Err(ReadError::Unavailable(Away::other(words))),
+            Err(failure) => {
+                // Whoever put a secret into a request could open it, and so can this, by then.
+                tracing::warn!(session.id = %session, "a result is not swept: {failure}");
+                Ok(Scrubber::new([]))
+            }
+        }
+    }
+}
