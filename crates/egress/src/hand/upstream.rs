@@ -167,7 +167,7 @@ impl Upstream {
         Answer::upstream(format!(
             "TLS with `{host}` failed, nothing was sent: {error}; this server checks the certificates of \
              hosts that a credential is for, and trusts its machine's authorities and those in \
-             `egress.ca_files`"
+             `egress.authorities`"
         ))
     }
 
