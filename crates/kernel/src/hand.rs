@@ -314,15 +314,7 @@ impl Job {
         let got = self.living(&state).await?;
         if let Ok(hand) = &got {
             self.inner.place(&state, hand.incarnation()).await;
-            if state
-                .config
-                .as_ref()
-                .is_some_and(|config| !config.repositories.is_empty())
-            {
-                // As it is by now: the hand may have been made just now.
-                let state = self.state().await?;
-                self.clone_repositories(&state, hand).await?;
-            }
+            self.clone_repositories(&state, hand).await?;
         }
         Ok(got)
     }

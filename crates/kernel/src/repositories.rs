@@ -15,12 +15,11 @@ use outlast_protocol::{
     content::Block,
     event::{Body as _, RetryStatus, SessionError},
     id::{EventId, ResourceId},
-    session::{AddRepository, Resource},
+    session::AddRepository,
 };
 use outlast_session::{
     Fact, State,
     body::{Cloned, Repository},
-    view,
 };
 use tokio::time::sleep;
 
@@ -50,31 +49,29 @@ impl Kernel {
     }
 }
 
-/// Returns what a session has beside its agent: repositories, then files in the order they came.
-pub(crate) fn all(state: &State) -> Vec<Resource> {
-    let Some(config) = state.config.as_deref() else {
-        return Vec::new();
-    };
-    let repositories = config.repositories.iter().map(view::repository);
-    repositories
-        .chain(config.resources.iter().map(view::resource))
-        .collect()
-}
-
 impl Job {
-    /// Sees that the repositories of the session stand in its hand. The caller has the turn of the
-    /// session's hand.
+    /// Sees that the repositories of the session stand in its hand, which the state may not know yet. The
+    /// caller has the turn of the session's hand.
     ///
     /// One that cannot be cloned is told to the client as `session.error` and is tried again by the
     /// next brain; the session goes on without it.
     pub(crate) async fn clone_repositories(
         &self,
-        state: &State,
+        state: &Arc<State>,
         hand: &Arc<dyn Hand>,
     ) -> Result<(), LeaseError> {
-        let config = state.config.clone();
-        for repository in config.iter().flat_map(|config| &config.repositories) {
-            if !self.lacks(state, hand, repository.id) {
+        let config = state.config.as_deref();
+        let Some(config) = config.filter(|config| !config.repositories.is_empty()) else {
+            return Ok(());
+        };
+        let known = state.hand.map(|known| known.incarnation);
+        let state = match known == Some(hand.incarnation()) {
+            true => state.clone(),
+            // It was made just now.
+            false => self.state().await?,
+        };
+        for repository in &config.repositories {
+            if !self.lacks(&state, hand, repository.id) {
                 continue;
             }
             match self.clone_one(hand, repository).await? {

@@ -14,16 +14,17 @@ use crate::{
 
 /// Returns the session as the API shows it; `None` before its first record.
 pub fn session(state: &State, now: Micros, hour_price: u64) -> Option<session::Session> {
-    let config = state.config.as_deref()?.clone();
+    let config = state.config.as_deref()?;
+    let resources = resources(config);
     let Config {
         agent,
         environment_id,
         title,
         metadata,
-        resources,
         vault_ids,
-        repositories,
-    } = config;
+        resources: _,
+        repositories: _,
+    } = config.clone();
     Some(session::Session {
         id: state.id,
         agent,
@@ -34,11 +35,7 @@ pub fn session(state: &State, now: Micros, hour_price: u64) -> Option<session::S
         environment_id,
         metadata,
         outcome_evaluations: Vec::new(),
-        resources: repositories
-            .iter()
-            .map(repository)
-            .chain(resources.iter().map(resource))
-            .collect(),
+        resources,
         stats: stats(state, now),
         status: state.shown(),
         title,
@@ -48,8 +45,15 @@ pub fn session(state: &State, now: Micros, hour_price: u64) -> Option<session::S
     })
 }
 
+/// Returns what a session has beside its agent: repositories, then files in the order they came.
+pub fn resources(config: &Config) -> Vec<session::Resource> {
+    let repositories = config.repositories.iter().map(repository);
+    let files = config.resources.iter().map(resource);
+    repositories.chain(files).collect()
+}
+
 /// Returns a repository as the API shows it.
-pub fn repository(known: &Repository) -> session::Resource {
+fn repository(known: &Repository) -> session::Resource {
     session::Resource::Repository(session::RepositoryResource {
         kind: session::RepositoryKind::GithubRepository,
         id: known.id,

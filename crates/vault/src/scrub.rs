@@ -4,7 +4,7 @@
 //! What is looked for is what happens by accident: the secret itself, in Base64 at any alignment and in
 //! lines, in hex, percent-encoded, and inside the strings of JSON.
 
-mod forms;
+pub mod forms;
 mod stream;
 mod views;
 
@@ -105,11 +105,11 @@ impl Scrubber {
 }
 
 /// Makes the automaton; `None` if there is nothing to look for.
-fn automaton(forms: &[Vec<u8>]) -> Option<AhoCorasick> {
+fn automaton(forms: &[forms::Form]) -> Option<AhoCorasick> {
     if forms.is_empty() {
         return None;
     }
-    let states: usize = forms.iter().map(Vec::len).sum();
+    let states: usize = forms.iter().map(|form| form.len()).sum();
     let kind = if states < MANY {
         AhoCorasickKind::DFA
     } else {

@@ -19,7 +19,7 @@ use super::{
     body::Body,
     bound::Hand,
     forward,
-    framing::{Doubt, Watched},
+    framing::{Doubt, watched},
     options::{BUFFER, DRAINED, HEAD_BYTES, HEAD_LINES, REST, TELLING},
     place::{self, Place},
     slot::Slot,
@@ -80,7 +80,7 @@ impl Client {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let stream = Watched::new(stream, self.doubt.clone());
+        let stream = watched(stream, self.doubt.clone());
         let service = service_fn(move |request| {
             let client = self.clone();
             async move { Ok::<_, Infallible>(client.answer(request).await) }

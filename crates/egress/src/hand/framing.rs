@@ -3,17 +3,13 @@
 //! A request with both a length and chunks can be read in two ways. The library reads the chunks and drops
 //! the length, so nothing is smuggled; but who sends that means no good, and is told so.
 
-use std::{
-    io,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::SeqCst},
-    },
-    task::{Context, Poll},
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::SeqCst},
 };
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::AsyncRead;
+use tokio_util::io::InspectReader;
 
 use super::options::{HEAD_BYTES, HEAD_LINES};
 
@@ -28,71 +24,17 @@ impl Doubt {
 }
 
 /// A stream whose requests are watched.
-#[derive(Debug)]
-pub(crate) struct Watched<S> {
-    stream: S,
-    part: Part,
-    doubt: Doubt,
-}
+pub(crate) type Watched<S> = InspectReader<S, Box<dyn FnMut(&[u8]) + Send>>;
 
-impl<S> Watched<S> {
-    pub(crate) fn new(stream: S, doubt: Doubt) -> Self {
-        Self {
-            stream,
-            part: Part::Head(Vec::new()),
-            doubt,
+/// Watches the requests of a stream.
+pub(crate) fn watched<S: AsyncRead>(stream: S, doubt: Doubt) -> Watched<S> {
+    let mut part = Part::Head(Vec::new());
+    let look = move |came: &[u8]| {
+        if part.take(came) {
+            doubt.0.store(true, SeqCst);
         }
-    }
-
-    pub(crate) fn into_inner(self) -> S {
-        self.stream
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
-        let came = buf.filled().get(before..).unwrap_or_default();
-        if self.part.take(came) {
-            self.doubt.0.store(true, SeqCst);
-        }
-        polled
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
+    };
+    InspectReader::new(stream, Box::new(look))
 }
 
 /// Where in its requests a client is.

@@ -20,6 +20,8 @@ mod room;
 mod slots;
 mod strikes;
 mod survey;
+#[cfg(test)]
+mod testing;
 mod uploads;
 mod usage;
 mod words;

@@ -75,22 +75,8 @@ impl Strikes {
 
 #[cfg(test)]
 mod tests {
-    use outlast_protocol::{Micros, seam::Entropy};
-
     use super::*;
-
-    #[derive(Debug)]
-    struct Fixed(u8);
-
-    impl Entropy for Fixed {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(self.0);
-        }
-    }
-
-    fn call(number: u8) -> EventId {
-        EventId::mint(Micros(1), &Fixed(number))
-    }
+    use crate::namespace::testing::call;
 
     fn refused(pids_refused: u64) -> Pressure {
         Pressure {

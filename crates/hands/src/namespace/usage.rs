@@ -289,22 +289,8 @@ fn open(at: impl AsFd, name: impl rustix::path::Arg, flags: OFlags) -> rustix::i
 
 #[cfg(test)]
 mod tests {
-    use outlast_protocol::{Micros, seam::Entropy};
-
     use super::*;
-
-    #[derive(Debug)]
-    struct Fixed(u8);
-
-    impl Entropy for Fixed {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(self.0);
-        }
-    }
-
-    fn call(number: u8) -> EventId {
-        EventId::mint(Micros(1), &Fixed(number))
-    }
+    use crate::namespace::testing::call;
 
     /// Has a hand with bounds of 100 bytes and 10 files looked at, with these calls of so many.
     fn look(watch: &mut Watch, (bytes, inodes): (u64, u64), running: &[u8], calls: usize) -> Found {

@@ -16,6 +16,7 @@ use outlast_protocol::{
 use outlast_session::{
     Proposal, State,
     body::{Config, Mounted},
+    view,
 };
 use outlast_store::Receipt;
 
@@ -23,7 +24,7 @@ use super::{
     key,
     lack::{self, Why},
 };
-use crate::{Kernel, clients::join, kernel::Inner, repositories};
+use crate::{Kernel, clients::join, kernel::Inner};
 
 /// What each hand was last given, and what it lacks.
 #[derive(Debug, Default)]
@@ -177,7 +178,9 @@ impl Kernel {
 
     /// Returns what a session has beside its agent: repositories, then files in the order they came.
     pub async fn mounted(&self, session: SessionId) -> Result<Vec<Resource>, Problem> {
-        Ok(repositories::all(&*self.state(session).await?))
+        let state = self.state(session).await?;
+        let config = state.config.as_deref();
+        Ok(config.map(view::resources).unwrap_or_default())
     }
 }
 

@@ -146,6 +146,15 @@ fn kind(object: &mut Object<'_>) -> Result<Kind, Problem> {
     }
 }
 
+/// Tells whether two paths are one, or the one is below the other.
+pub(super) fn meet(one: &str, other: &str) -> bool {
+    let below = |inner: &str, outer: &str| {
+        let rest = inner.strip_prefix(outer);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    below(one, other) || below(other, one)
+}
+
 /// Says that two files cannot both be mounted.
 pub(crate) fn meeting(new: &MountPath, other: &MountPath) -> String {
     format!(
@@ -238,12 +247,7 @@ impl MountPath {
 
     /// Tells whether two files cannot stand side by side: at one path, or the one below the other.
     pub fn meets(&self, other: &Self) -> bool {
-        let below = |inner: &str, outer: &str| {
-            inner
-                .strip_prefix(outer)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        below(&self.0, &other.0) || below(&other.0, &self.0)
+        meet(&self.0, &other.0)
     }
 
     /// Says that this one cannot be mounted beside another.

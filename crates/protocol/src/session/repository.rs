@@ -7,6 +7,8 @@ use crate::read::{At, Object};
 use crate::words::words;
 use crate::{Micros, Problem, Secret, host, limits};
 
+use super::mount::meet;
+
 /// The folder that all of them lie below.
 pub const WORKSPACE: &str = "/workspace";
 
@@ -286,11 +288,7 @@ impl RepositoryPath {
 
     /// Tells whether two cannot stand side by side: at one path, or the one below the other.
     pub fn meets(&self, other: &Self) -> bool {
-        let below = |inner: &str, outer: &str| {
-            let rest = inner.strip_prefix(outer);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        below(&self.0, &other.0) || below(&other.0, &self.0)
+        meet(&self.0, &other.0)
     }
 }
 

@@ -80,10 +80,11 @@ impl Server {
         let routes = Arc::new(Routes::new(Scripted::new(), upstream));
         let (database, blobs) = open(config, data_dir, &facts).await?;
         let hands = Arc::new(Hands::open(config, data_dir, starter).await?);
-        let rule = config.egress.options(address)?.rule;
+        let outlets = config.egress.options(address)?;
+        let rule = outlets.rule.clone();
         let vault = vault::open(config, &database, data_dir, rule).await;
         let known = Arc::default();
-        let network = egress::network(&config.egress, address, &vault, &known)?;
+        let network = egress::network(outlets, &vault, &known);
         let sweep: Arc<dyn Sweep> = Arc::new(Sweeper::new(vault.clone()));
         let seams = (blobs, network, sweep);
         let (kernel, claims) = kernel(config, &database, seams, &hands, data_dir).await?;

@@ -6,9 +6,7 @@ use axum::{Router, http::HeaderMap, routing::get};
 use outlast_server::client::Client;
 use serde_json::{Value, json};
 
-use crate::support::{
-    Does as _, TestServer, bash, of, repositories::Repositories, said, script, secure,
-};
+use crate::support::{Does as _, TestServer, of, repositories::Repositories, said, secure};
 
 /// A token like those of hosts of repositories.
 const TOKEN: &str = "tok-canary-4fd1c2a98b7e";
@@ -18,27 +16,10 @@ async fn made(client: &Client, path: &str, body: Value) -> String {
     made["id"].as_str().unwrap().to_owned()
 }
 
-/// Makes a session with more than agent and environment.
-async fn session(client: &Client, more: Value) -> Value {
-    let tools = json!([{"type": "agent_toolset_20260401"}]);
-    let agent = json!({"name": "tester", "model": "scripted", "tools": tools});
-    let agent = made(client, "/v1/agents", agent).await;
-    let place = made(client, "/v1/environments", json!({"name": "place"})).await;
-    let mut body = json!({"agent": agent, "environment_id": place});
-    for (name, value) in more.as_object().unwrap() {
-        body[name] = value.clone();
-    }
-    client.post("/v1/sessions", &body).await.unwrap()
-}
-
 /// Plays one turn of one command; returns what came of it.
 async fn ran(client: &Client, session: &Value, command: &str, turn: usize) -> String {
     let id = session["id"].as_str().unwrap();
-    let steps = json!([bash(command), {"text": "the end"}]);
-    client.send(id, &[script(steps)]).await;
-    let events = client.idle(id, turn).await;
-    let result = (*of(&events, "agent.tool_result").last().unwrap()).clone();
-    said(&result).trim().to_owned()
+    said(&client.ran(id, command, turn).await).trim().to_owned()
 }
 
 async fn server(authorities: &Path, at: &str) -> TestServer {
@@ -86,7 +67,7 @@ async fn a_variable_is_a_placeholder_inside_and_itself_at_its_host() {
         json!({"auth": auth}),
     )
     .await;
-    let session = session(client, json!({"vault_ids": [vault]})).await;
+    let session = client.session_of(json!({"vault_ids": [vault]})).await;
 
     let inside = ran(
         client,
@@ -144,7 +125,7 @@ async fn repositories_are_cloned_pulled_and_pushed_with_a_token_that_is_not_ther
         ),
         wish(json!({"mount_path": "/workspace/c", "checkout": {"type": "commit", "sha": commit}})),
     ]);
-    let session = session(client, json!({ "resources": resources })).await;
+    let session = client.session_of(json!({ "resources": resources })).await;
     assert!(!session.to_string().contains(TOKEN), "{session}");
 
     let words = ran(
@@ -238,7 +219,7 @@ async fn what_cannot_be_cloned_is_one_of_five_errors_and_the_session_goes_on() {
             "checkout": {"type": "commit", "sha": "0123456789012345678901234567890123456789"}})
         ),
     ]);
-    let session = session(client, json!({ "resources": resources })).await;
+    let session = client.session_of(json!({ "resources": resources })).await;
     let said = ran(client, &session, "ls /workspace | wc -l; echo on", 1).await;
     assert_eq!(said, "0\non");
     let events = client.events(session["id"].as_str().unwrap()).await;

@@ -19,7 +19,7 @@ use outlast_server::client::Client;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::support::{Binary, Does as _, TestServer, bash, of, said, script, until};
+use crate::support::{Binary, Does as _, TestServer, said, until};
 
 /// Where registries are: loopback, but no address that programs take for their own machine.
 const PLACE: &str = "127.0.0.2";
@@ -108,22 +108,17 @@ async fn answer(State(registry): State<Registry>, uri: Uri) -> Result<Page, Stat
 async fn session(client: &Client, networking: Value) -> (String, String) {
     let body = json!({"name": "place", "config": {"type": "cloud", "networking": networking}});
     let environment = client.post("/v1/environments", &body).await.unwrap();
-    let tools = json!([{"type": "agent_toolset_20260401"}]);
-    let agent = json!({"name": "tester", "model": "scripted", "tools": tools});
-    let agent = client.post("/v1/agents", &agent).await.unwrap();
-    let body = json!({"agent": agent["id"], "environment_id": environment["id"]});
-    let session = client.post("/v1/sessions", &body).await.unwrap();
+    let more = json!({"environment_id": environment["id"]});
+    let session = client.session_of(more).await;
     let text = |value: &Value| value["id"].as_str().unwrap().to_owned();
     (text(&session), text(&environment))
 }
 
 /// Plays one turn of one command; returns what came of it.
 async fn ran(client: &Client, session: &str, command: &str, turn: usize) -> String {
-    let steps = json!([bash(command), {"text": "the end"}]);
-    client.send(session, &[script(steps)]).await;
-    let events = client.idle(session, turn).await;
-    let result = (*of(&events, "agent.tool_result").last().unwrap()).clone();
-    said(&result).trim().to_owned()
+    said(&client.ran(session, command, turn).await)
+        .trim()
+        .to_owned()
 }
 
 /// Each program's own way to fetch something; no proxy and no authority is named in any.

@@ -58,11 +58,8 @@ async fn place(client: &Client, pip: &[&str]) -> String {
 
 /// Makes a session in an environment.
 async fn session(client: &Client, environment: &str) -> String {
-    let tools = json!([{"type": "agent_toolset_20260401"}]);
-    let agent = json!({"name": "tester", "model": "scripted", "tools": tools});
-    let agent = client.post("/v1/agents", &agent).await.unwrap();
-    let body = json!({"agent": agent["id"], "environment_id": environment});
-    let session = client.post("/v1/sessions", &body).await.unwrap();
+    let more = json!({"environment_id": environment});
+    let session = client.session_of(more).await;
     session["id"].as_str().unwrap().to_owned()
 }
 

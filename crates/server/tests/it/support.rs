@@ -55,6 +55,11 @@ pub(crate) trait Does {
     async fn session(&self, model: &str) -> String;
     /// Makes a session of an agent with these tools.
     async fn session_with(&self, model: &str, tools: Value) -> String;
+    /// Makes a session of an agent with the standard tools, and what is said beside; in an environment of
+    /// its own if none is said.
+    async fn session_of(&self, more: Value) -> Value;
+    /// Plays one turn of one command, and returns its result.
+    async fn ran(&self, session: &str, command: &str, turn: usize) -> Value;
     /// Sends events.
     async fn send(&self, session: &str, events: &[Value]) -> Vec<Value>;
     /// Returns all events so far.
@@ -79,6 +84,29 @@ impl Does for Client {
         let body = json!({"agent": agent["id"], "environment_id": place["id"]});
         let session = self.post("/v1/sessions", &body).await.unwrap();
         session["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn session_of(&self, more: Value) -> Value {
+        let tools = json!([{"type": "agent_toolset_20260401"}]);
+        let agent = json!({"name": "tester", "model": "scripted", "tools": tools});
+        let agent = self.post("/v1/agents", &agent).await.unwrap();
+        let mut body = json!({"agent": agent["id"]});
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        if body["environment_id"].is_null() {
+            let place = json!({"name": "place"});
+            let place = self.post("/v1/environments", &place).await.unwrap();
+            body["environment_id"] = place["id"].clone();
+        }
+        self.post("/v1/sessions", &body).await.unwrap()
+    }
+
+    async fn ran(&self, session: &str, command: &str, turn: usize) -> Value {
+        let steps = json!([bash(command), {"text": "the end"}]);
+        self.send(session, &[script(steps)]).await;
+        let events = self.idle(session, turn).await;
+        (*of(&events, "agent.tool_result").last().unwrap()).clone()
     }
 
     async fn send(&self, session: &str, events: &[Value]) -> Vec<Value> {

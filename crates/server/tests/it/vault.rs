@@ -42,17 +42,7 @@ fn variable(name: &str) -> Value {
 
 /// Makes a session that uses a vault.
 async fn session(client: &Client, vault: &str) -> String {
-    let tools = json!([{"type": "agent_toolset_20260401"}]);
-    let agent = json!({"name": "tester", "model": "scripted", "tools": tools});
-    let agent = client.post("/v1/agents", &agent).await.unwrap();
-    let place = client
-        .post("/v1/environments", &json!({"name": "place"}))
-        .await
-        .unwrap();
-    let body = json!({
-        "agent": agent["id"], "environment_id": place["id"], "vault_ids": [vault],
-    });
-    let session = client.post("/v1/sessions", &body).await.unwrap();
+    let session = client.session_of(json!({"vault_ids": [vault]})).await;
     session["id"].as_str().unwrap().to_owned()
 }
 
