@@ -1,6 +1,6 @@
 //! Forms that a secret takes on its way through programs.
 
-use outlast_vault::scrub::{
+use outlast_scrub::{
     SHORTEST,
     forms::{self, Form, pair},
 };

@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use outlast_kernel::Sweep;
 use outlast_protocol::id::{SessionId, VaultId};
+use outlast_scrub::Scrubber;
 use outlast_store::{Away, ReadError};
-use outlast_vault::{Failure, Vault, scrub::Scrubber};
+use outlast_vault::{Failure, Vault};
 
 /// Knows the secrets of a session by its vaults.
 #[derive(Clone, Debug)]

@@ -336,8 +336,10 @@ impl Job {
 
     /// Records the end of a call; a second end changes nothing.
     async fn settle(&self, call: EventId, result: CallResult) -> Result<(), LeaseError> {
-        let result = self.swept(shown::fit(result)).await?;
-        let (result, told) = self.with_news(call, result).await?;
+        let state = self.state().await?;
+        let scrubber = self.inner.scrubber(&state).await?;
+        let result = sweep::result(&scrubber, shown::fit(result));
+        let (result, told) = self.with_news(&state, call, result).await?;
         let outcome = result.outcome;
         let label = format!("{outcome:?}").to_lowercase();
         ::metrics::counter!(metrics::CALLS, "outcome" => label).increment(1);
@@ -350,16 +352,6 @@ impl Job {
             self.inner.hands.placed.unheard(hand);
         }
         settled.map(drop)
-    }
-
-    /// Returns a result without the secrets of its session.
-    async fn swept(&self, result: CallResult) -> Result<CallResult, LeaseError> {
-        if self.inner.sweep.is_none() {
-            return Ok(result);
-        }
-        let state = self.state().await?;
-        let scrubber = self.inner.scrubber(&state).await?;
-        Ok(sweep::result(&scrubber, result))
     }
 
     /// Records that a hand is gone.

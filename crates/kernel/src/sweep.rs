@@ -15,9 +15,9 @@ use outlast_protocol::{
     content::{Block, Source},
     id::{SessionId, VaultId},
 };
+use outlast_scrub::Scrubber;
 use outlast_session::State;
 use outlast_store::ReadError;
-use outlast_vault::scrub::Scrubber;
 
 use crate::kernel::Inner;
 

@@ -184,13 +184,13 @@ impl Job {
     /// processes alone behind it, then mounted files; returns of which hand it was told that.
     pub(crate) async fn with_news(
         &self,
+        state: &State,
         call: EventId,
         mut result: CallResult,
     ) -> Result<(CallResult, Option<IncarnationId>), LeaseError> {
         if result.outcome == Outcome::Interrupted {
             return Ok((result, None));
         }
-        let state = self.state().await?;
         let phase = state
             .thread(self.thread)
             .and_then(|thread| thread.call(call))
@@ -203,7 +203,7 @@ impl Job {
             let words = words(loss, hand.unreadable);
             result.content.insert(0, Block::text(words));
         } else if hand.fresh {
-            let why = self.end_before(&state, hand.incarnation).await?;
+            let why = self.end_before(state, hand.incarnation).await?;
             result.content.push(Block::text(fresh(&why)));
         }
         let lacks = self.inner.hands.placed.tell(hand.incarnation);

@@ -12,7 +12,8 @@
 
 use std::{hint::black_box, time::Instant};
 
-use outlast_vault::{Secret, scrub::Scrubber};
+use outlast_scrub::Scrubber;
+use outlast_vault::Secret;
 
 /// Bytes of each text.
 const SIZE: usize = 1_000_000;

@@ -17,7 +17,6 @@ mod oauth;
 mod outside;
 mod placed;
 mod refresh;
-pub mod scrub;
 mod seal;
 mod shelf;
 mod sweeper;

@@ -4,10 +4,11 @@ use std::{net::SocketAddr, time::Duration};
 
 use outlast_protocol::credential::HttpResponse;
 use outlast_reach::{Dialer, Host};
+use outlast_scrub::Scrubber;
 use reqwest::{Client, RequestBuilder, Response, Url, header::CONTENT_TYPE, redirect};
 use zeroize::Zeroizing;
 
-use crate::{Secret, scrub::Scrubber};
+use crate::Secret;
 
 /// How long a request may take, its answer included.
 const WHOLE: Duration = Duration::from_secs(20);

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -12,64 +12,54 @@ use tokio::time::Instant;
 /// How long what was read counts: rotation, archive and deletion reach running sessions that late.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// How long it is kept for the next one that asks.
-const KEPT: Duration = Duration::from_secs(60);
-
 /// Owners of secrets, and their revisions.
 pub(crate) type Revisions = Vec<(String, u64)>;
 
-/// What was read, by what was asked for.
+/// What was made of secrets, by what was asked for.
 #[derive(Debug)]
-pub(crate) struct Shelf<K, T>(Mutex<HashMap<Vec<K>, Read<T>>>);
+pub(crate) struct Shelf<K, T> {
+    /// How long it is kept for the next one that asks.
+    kept: Duration,
+    all: Mutex<HashMap<Vec<K>, Read<T>>>,
+}
 
-/// What was read, when, and of secrets at which revisions.
-#[derive(Debug)]
+/// What was made, when, and of secrets at which revisions.
+#[derive(Clone, Debug)]
 pub(crate) struct Read<T> {
     looked: Instant,
     of: Revisions,
-    items: Arc<[T]>,
+    made: T,
 }
 
-impl<K, T> Default for Shelf<K, T> {
-    fn default() -> Self {
-        Self(Mutex::default())
+impl<K: Clone + Eq + Hash, T: Clone> Shelf<K, T> {
+    pub(crate) fn keeping(kept: Duration) -> Self {
+        let all = Mutex::default();
+        Self { kept, all }
     }
-}
 
-impl<K: Clone + Eq + Hash, T> Shelf<K, T> {
     pub(crate) fn get(&self, wanted: &[K]) -> Option<Read<T>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         // Values that nobody asks for any more are wiped.
-        all.retain(|_, read| read.looked.elapsed() < KEPT);
+        all.retain(|_, read| read.looked.elapsed() < self.kept);
         all.get(wanted).cloned()
     }
 
-    pub(crate) fn put(&self, wanted: &[K], of: Revisions, items: Arc<[T]>) {
+    pub(crate) fn put(&self, wanted: &[K], of: Revisions, made: T) {
         let looked = Instant::now();
-        let read = Read { looked, of, items };
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = Read { looked, of, made };
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(wanted.to_vec(), read);
     }
 }
 
-impl<T> Clone for Read<T> {
-    fn clone(&self) -> Self {
-        Self {
-            looked: self.looked,
-            of: self.of.clone(),
-            items: self.items.clone(),
-        }
-    }
-}
-
-impl<T> Read<T> {
-    /// Returns what was read, if that was just now.
-    pub(crate) fn fresh(&self) -> Option<Arc<[T]>> {
-        (self.looked.elapsed() < FRESH).then(|| self.items.clone())
+impl<T: Clone> Read<T> {
+    /// Returns what was made, if that was just now.
+    pub(crate) fn fresh(&self) -> Option<T> {
+        (self.looked.elapsed() < FRESH).then(|| self.made.clone())
     }
 
-    /// Returns what was read, if it was of these.
-    pub(crate) fn of(self, of: &Revisions) -> Option<Arc<[T]>> {
-        (self.of == *of).then_some(self.items)
+    /// Returns what was made, if it was of these.
+    pub(crate) fn of(self, of: &Revisions) -> Option<T> {
+        (self.of == *of).then_some(self.made)
     }
 }

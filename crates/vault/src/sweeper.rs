@@ -1,56 +1,10 @@
 //! What finds the secrets of one session.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use outlast_protocol::{Secret, credential::Auth, id::VaultId};
+use outlast_scrub::Scrubber;
+use outlast_store::SealedSecret;
 
-use outlast_protocol::{
-    Secret,
-    credential::Auth,
-    id::{CredentialId, VaultId},
-};
-use tokio::time::Instant;
-
-use crate::{Failure, Vault, scrub::Scrubber};
-
-/// How long what was read counts.
-const FRESH: Duration = Duration::from_secs(5);
-
-/// How long it is kept for the next one that asks.
-const KEPT: Duration = Duration::from_secs(600);
-
-/// Those that were made, by the vaults that they are for.
-#[derive(Debug, Default)]
-pub(crate) struct Sweepers(Mutex<HashMap<Vec<VaultId>, Made>>);
-
-/// One, of secrets at these revisions.
-#[derive(Clone, Debug)]
-struct Made {
-    looked: Instant,
-    of: Vec<(CredentialId, u64)>,
-    scrubber: Scrubber,
-}
-
-impl Sweepers {
-    fn get(&self, vaults: &[VaultId]) -> Option<Made> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, made| made.looked.elapsed() < KEPT);
-        all.get(vaults).cloned()
-    }
-
-    fn put(&self, vaults: &[VaultId], of: Vec<(CredentialId, u64)>, scrubber: Scrubber) {
-        let looked = Instant::now();
-        let made = Made {
-            looked,
-            of,
-            scrubber,
-        };
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(vaults.to_vec(), made);
-    }
-}
+use crate::{Failure, Vault, shelf::Revisions};
 
 impl Vault {
     /// Returns what finds the secrets of these vaults as they are now, or were some seconds ago.
@@ -64,11 +18,11 @@ impl Vault {
         if vaults.is_empty() {
             return Ok(Scrubber::new([]));
         }
-        let made = self.0.sweepers.get(vaults);
-        if let Some(made) = made.as_ref().filter(|made| made.looked.elapsed() < FRESH) {
-            return Ok(made.scrubber.clone());
+        let read = self.0.sweepers.get(vaults);
+        if let Some(fresh) = read.as_ref().and_then(|read| read.fresh()) {
+            return Ok(fresh);
         }
-        let (mut of, mut named) = (Vec::new(), Vec::new());
+        let (mut of, mut named) = (Revisions::new(), Vec::new());
         for vault in vaults {
             for credential in self.credentials(*vault).await? {
                 let owner = credential.id.to_string();
@@ -79,22 +33,19 @@ impl Vault {
                     Auth::EnvironmentVariable { secret_name, .. } => secret_name.clone(),
                     Auth::McpOauth { .. } | Auth::StaticBearer { .. } => owner,
                 };
-                of.push((credential.id, sealed.revision));
+                of.push((sealed.owner.clone(), sealed.revision));
                 named.push((format!("secret {name}"), sealed));
             }
         }
-        let scrubber = match made {
-            Some(made) if made.of == of => made.scrubber,
-            Some(_) | None => self.scrubber_of(&named)?,
+        let scrubber = match read.and_then(|read| read.of(&of)) {
+            Some(same) => same,
+            None => self.scrubber_of(&named)?,
         };
         self.0.sweepers.put(vaults, of, scrubber.clone());
         Ok(scrubber)
     }
 
-    fn scrubber_of(
-        &self,
-        named: &[(String, outlast_store::SealedSecret)],
-    ) -> Result<Scrubber, Failure> {
+    fn scrubber_of(&self, named: &[(String, SealedSecret)]) -> Result<Scrubber, Failure> {
         let mut secrets: Vec<(&str, Secret)> = Vec::new();
         for (name, sealed) in named {
             match self.open(sealed) {

@@ -1,12 +1,16 @@
 //! The vault: seals and opens, and derives keys that outlive a master key.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
 
 use outlast_protocol::{
     id::{ResourceId, VaultId},
     seam::{Clock, Entropy},
 };
 use outlast_reach::Dialer;
+use outlast_scrub::Scrubber;
 use outlast_store::{SealedSecret, Store};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::task::TaskTracker;
@@ -19,8 +23,13 @@ use crate::{
     refresh::Flights,
     seal::{self, Place},
     shelf::Shelf,
-    sweeper::Sweepers,
 };
+
+/// How long values are kept for the next one that asks.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// How long what finds them is: it takes longer to make.
+const SWEEPERS_KEPT: Duration = Duration::from_secs(600);
 
 /// What a vault is made of.
 #[derive(Clone, Debug)]
@@ -61,9 +70,9 @@ pub(crate) struct Inner {
     pub(crate) turning: tokio::sync::Mutex<()>,
     /// When this process last turned to another master key.
     pub(crate) turned_at: Mutex<Option<Instant>>,
-    pub(crate) shelf: Shelf<VaultId, Placed>,
-    pub(crate) tokens: Shelf<ResourceId, Token>,
-    pub(crate) sweepers: Sweepers,
+    pub(crate) shelf: Shelf<VaultId, Arc<[Placed]>>,
+    pub(crate) tokens: Shelf<ResourceId, Arc<[Token]>>,
+    pub(crate) sweepers: Shelf<VaultId, Scrubber>,
     pub(crate) flights: Flights,
     /// Refreshes go on if nobody waits for them: what a token endpoint gave is given once.
     pub(crate) tasks: TaskTracker,
@@ -93,9 +102,9 @@ impl Vault {
             missed: Notify::new(),
             turning: tokio::sync::Mutex::new(()),
             turned_at: Mutex::new(None),
-            shelf: Shelf::default(),
-            tokens: Shelf::default(),
-            sweepers: Sweepers::default(),
+            shelf: Shelf::keeping(KEPT),
+            tokens: Shelf::keeping(KEPT),
+            sweepers: Shelf::keeping(SWEEPERS_KEPT),
             flights: Flights::default(),
             tasks: TaskTracker::new(),
         }))

@@ -20,9 +20,9 @@ use outlast_protocol::{
     id::{FileId, IncarnationId, SessionId},
     mime,
 };
+use outlast_scrub::Scrubber;
 use outlast_session::State;
 use outlast_store::{Output, StoredFile};
-use outlast_vault::scrub::Scrubber;
 use tokio::{io::AsyncReadExt as _, sync::Mutex as Turn, time::timeout};
 
 use super::{Loose, key};

@@ -7,7 +7,7 @@ use std::{
 };
 
 use outlast_blobs::Reader;
-use outlast_vault::scrub::Stream;
+use outlast_scrub::Stream;
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// Bytes that are read at once.
@@ -72,7 +72,7 @@ impl AsyncRead for Swept {
 #[cfg(test)]
 mod tests {
     use outlast_protocol::Secret;
-    use outlast_vault::scrub::Scrubber;
+    use outlast_scrub::Scrubber;
     use tokio::io::AsyncReadExt as _;
 
     use super::*;

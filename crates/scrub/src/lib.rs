@@ -4,6 +4,8 @@
 //! What is looked for is what happens by accident: the secret itself, in Base64 at any alignment and in
 //! lines, in hex, percent-encoded, and inside the strings of JSON.
 
+#![forbid(unsafe_code)]
+
 pub mod forms;
 mod stream;
 mod views;
@@ -12,7 +14,7 @@ use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-use crate::Secret;
+use outlast_protocol::Secret;
 
 pub use stream::Stream;
 
