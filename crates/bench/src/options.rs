@@ -51,7 +51,7 @@ pub(crate) struct Options {
     pub(crate) egress: Option<PathBuf>,
     /// The built example that measures the sweep
     #[arg(long, value_name = "FILE")]
-    pub(crate) vault: Option<PathBuf>,
+    pub(crate) sweep: Option<PathBuf>,
     /// The folder with `initdb`, `postgres` and `pgbench`
     #[arg(long, value_name = "DIR")]
     pub(crate) postgres: Option<PathBuf>,

@@ -1,9 +1,9 @@
 //! Replaces texts in a stream, the same wherever its pieces begin and end.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use outlast_scrub::{Finder, Hit};
 use zeroize::Zeroizing;
 
 /// A text that is looked for, and what is put in its place.
@@ -14,77 +14,36 @@ pub(crate) struct Needle {
     pub(crate) tag: usize,
 }
 
-/// Texts that are looked for.
-///
-/// Where several begin at the same place the longest one counts. Two bytes of a piece at a time are
-/// looked up in a table of bits that stays in the nearest cache; only where a text begins with them is
-/// compared. The texts lie in memory that is wiped, which is why no library has them.
+/// Texts that are looked for; where several begin at the same place the longest one counts.
 pub(crate) struct Table {
-    needles: Vec<Needle>,
-    /// One bit for each pair of bytes that some text begins with.
-    pairs: Box<[u64; 1_024]>,
-    /// The texts that begin with a pair, the longest first.
-    by_pair: HashMap<u16, Vec<usize>>,
-    /// Bytes that some text begins with.
-    firsts: Box<[bool; 256]>,
-    longest: usize,
+    finder: Finder,
+    /// What is put in the place of each, and whose it is.
+    puts: Vec<(Zeroizing<Vec<u8>>, usize)>,
 }
 
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Table({} texts)", self.needles.len())
+        write!(f, "Table({} texts)", self.puts.len())
     }
 }
 
 impl Table {
-    /// Makes one; of two that are the same the first counts, and none is shorter than two bytes.
+    /// Makes one; of two that are the same the first counts.
     pub(crate) fn new(needles: Vec<Needle>) -> Self {
-        let mut table = Self {
-            needles: Vec::with_capacity(needles.len()),
-            pairs: Box::new([0; 1_024]),
-            by_pair: HashMap::new(),
-            firsts: Box::new([false; 256]),
-            longest: 0,
-        };
-        for needle in needles {
-            table.add(needle);
+        let (mut finds, mut puts) = (Vec::new(), Vec::new());
+        for (at, needle) in needles.into_iter().enumerate() {
+            finds.push((needle.find, at));
+            puts.push((needle.put, needle.tag));
         }
-        let needles = &table.needles;
-        let length = |at: &usize| needles.get(*at).map_or(0, |needle| needle.find.len());
-        for ones in table.by_pair.values_mut() {
-            ones.sort_by_key(|at| std::cmp::Reverse(length(at)));
+        Self {
+            finder: Finder::new(finds),
+            puts,
         }
-        table
-    }
-
-    fn add(&mut self, needle: Needle) {
-        let &[first, second, ..] = needle.find.as_slice() else {
-            return;
-        };
-        let pair = u16::from_le_bytes([first, second]);
-        let ones = self.by_pair.entry(pair).or_default();
-        let is_there = |at: &usize| {
-            self.needles
-                .get(*at)
-                .is_some_and(|one| one.find == needle.find)
-        };
-        if ones.iter().any(is_there) {
-            return;
-        }
-        ones.push(self.needles.len());
-        if let Some(word) = self.pairs.get_mut(usize::from(pair >> 6)) {
-            *word |= 1 << (pair & 63);
-        }
-        if let Some(is_first) = self.firsts.get_mut(usize::from(first)) {
-            *is_first = true;
-        }
-        self.longest = self.longest.max(needle.find.len());
-        self.needles.push(needle);
     }
 
     /// Tells whether nothing is looked for.
     pub(crate) fn is_empty(&self) -> bool {
-        self.needles.is_empty()
+        self.finder.is_empty()
     }
 
     /// Replaces in something whole; none if nothing was found.
@@ -96,66 +55,27 @@ impl Table {
         (!found.is_empty()).then_some((out, found))
     }
 
-    fn has_pair(&self, first: u8, second: u8) -> bool {
-        let pair = u16::from_le_bytes([first, second]);
-        let word = self.pairs.get(usize::from(pair >> 6)).copied();
-        word.is_some_and(|word| word >> (pair & 63) & 1 == 1)
-    }
-
-    /// Returns the texts that may begin with these bytes, the longest first.
-    fn beginning<'a>(&'a self, text: &[u8]) -> impl Iterator<Item = &'a Needle> {
-        let pair = match text {
-            [first, second, ..] => Some(u16::from_le_bytes([*first, *second])),
-            _ => None,
-        };
-        let ones = pair.and_then(|pair| self.by_pair.get(&pair));
-        let ones = ones.map(Vec::as_slice).unwrap_or_default();
-        ones.iter().filter_map(move |at| self.needles.get(*at))
-    }
-
     /// Looks for the next place at which a text stands, or may stand once more is known.
-    fn next(&self, text: &[u8], from: usize) -> Next<'_> {
-        let tail = text.get(from..).unwrap_or_default();
-        for (at, pair) in tail.windows(2).enumerate() {
-            let &[first, second] = pair else { continue };
-            if !self.has_pair(first, second) {
-                continue;
-            }
-            let rest = tail.get(at..).unwrap_or_default();
-            let mut here = self.beginning(rest);
-            let may = |one: &&Needle| rest.starts_with(&one.find) || one.find.starts_with(rest);
-            // The longest comes first: if that may still be, a shorter one has to wait for it.
-            match here.find(may) {
-                Some(one) if one.find.len() <= rest.len() => return Next::Found(from + at, one),
-                Some(_) => return Next::Perhaps(from + at),
-                None => {}
-            }
+    fn next(&self, text: &[u8], from: usize) -> Next {
+        let hit = self.finder.next(text, from);
+        if let Some(hit) = hit
+            && hit.start + self.finder.longest() <= text.len()
+        {
+            return Next::Found(hit);
         }
-        match tail.last() {
-            Some(last) if self.firsts.get(usize::from(*last)) == Some(&true) => {
-                Next::Perhaps(text.len() - 1)
-            }
-            Some(_) | None => Next::Nothing,
+        // A longer one that begins as early, or another one before, may still come.
+        match (hit, self.finder.begun(text, from)) {
+            (Some(hit), begun) if begun.is_none_or(|at| hit.start < at) => Next::Found(hit),
+            (_, Some(at)) => Next::Perhaps(at),
+            (_, None) => Next::Nothing,
         }
-    }
-
-    /// Looks for the next place at which a text stands, where nothing more will come.
-    fn last(&self, text: &[u8], from: usize) -> Option<(usize, &Needle)> {
-        let tail = text.get(from..).unwrap_or_default();
-        tail.windows(2).enumerate().find_map(|(at, _)| {
-            let rest = tail.get(at..).unwrap_or_default();
-            let found = self
-                .beginning(rest)
-                .find(|one| rest.starts_with(&one.find))?;
-            Some((from + at, found))
-        })
     }
 }
 
 /// What comes next in a text.
-enum Next<'a> {
+enum Next {
     /// That text stands there.
-    Found(usize, &'a Needle),
+    Found(Hit),
     /// Some text may begin there.
     Perhaps(usize),
     /// None begins in what there is.
@@ -207,18 +127,18 @@ impl Stream {
         let table = self.table.clone();
         let (mut out, mut from) = (Vec::with_capacity(text.len()), 0);
         loop {
-            let (to, put) = match table.next(&text, from) {
-                Next::Found(at, needle) => (at, Some(needle)),
+            let (to, hit) = match table.next(&text, from) {
+                Next::Found(hit) => (hit.start, Some(hit)),
                 Next::Perhaps(at) => (at, None),
                 Next::Nothing => (text.len(), None),
             };
             out.extend_from_slice(text.get(from..to).unwrap_or_default());
-            let Some(needle) = put else {
+            let Some(hit) = hit else {
                 self.held = Zeroizing::new(text.get(to..).unwrap_or_default().to_vec());
                 return out.into();
             };
-            self.put(&mut out, needle);
-            from = to + needle.find.len();
+            self.put(&mut out, hit);
+            from = hit.end;
         }
     }
 
@@ -226,19 +146,22 @@ impl Stream {
     pub(crate) fn finish(&mut self) -> Bytes {
         let (text, table) = (std::mem::take(&mut self.held), self.table.clone());
         let (mut out, mut from) = (Vec::with_capacity(text.len()), 0);
-        while let Some((at, needle)) = table.last(&text, from) {
-            out.extend_from_slice(text.get(from..at).unwrap_or_default());
-            self.put(&mut out, needle);
-            from = at + needle.find.len();
+        while let Some(hit) = table.finder.next(&text, from) {
+            out.extend_from_slice(text.get(from..hit.start).unwrap_or_default());
+            self.put(&mut out, hit);
+            from = hit.end;
         }
         out.extend_from_slice(text.get(from..).unwrap_or_default());
         out.into()
     }
 
-    fn put(&mut self, out: &mut Vec<u8>, needle: &Needle) {
-        out.extend_from_slice(&needle.put);
-        if !self.found.contains(&needle.tag) {
-            self.found.push(needle.tag);
+    fn put(&mut self, out: &mut Vec<u8>, hit: Hit) {
+        let Some((put, tag)) = self.table.puts.get(hit.tag) else {
+            return;
+        };
+        out.extend_from_slice(put);
+        if !self.found.contains(tag) {
+            self.found.push(*tag);
         }
     }
 
@@ -338,7 +261,7 @@ mod tests {
         let none = table(&[]);
         assert_eq!(in_pieces(&none, "abc", &[1]), "abc");
         assert!(none.replace(b"abc").is_none());
-        assert!(table(&[("x", "y")]).is_empty());
+        assert!(table(&[("", "y")]).is_empty());
     }
 
     proptest! {

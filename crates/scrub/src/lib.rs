@@ -6,34 +6,28 @@
 
 #![forbid(unsafe_code)]
 
+mod finder;
 pub mod forms;
 mod stream;
 mod views;
 
 use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-
 use outlast_protocol::Secret;
 
+pub use finder::{Finder, Hit};
 pub use stream::Stream;
 
 /// The shortest secret that is looked for: shorter ones stand in innocent text.
 pub const SHORTEST: usize = 12;
 
-/// States of an automaton above which a smaller, slower one is made.
-const MANY: usize = 40_000;
-
 /// Finds the secrets that it was made with. Cheap to clone.
-///
-/// What it was made with stays in its memory as long as it lives.
 #[derive(Clone)]
 pub struct Scrubber(Option<Arc<Inner>>);
 
 struct Inner {
-    automaton: AhoCorasick,
-    /// The secret that each form is of.
-    of: Vec<usize>,
+    /// All forms, each told as the number of its secret.
+    finder: Finder,
     /// What is put in the place of each secret.
     marks: Vec<Vec<u8>>,
     /// The most bytes that one occurrence can be long.
@@ -51,7 +45,7 @@ impl Scrubber {
 
     /// Makes one whose marks name what was there.
     pub fn named<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a Secret)>) -> Self {
-        let (mut forms, mut of, mut marks) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut forms, mut marks) = (Vec::new(), Vec::new());
         let mut longest = 0;
         for (name, secret) in secrets {
             let bytes = secret.expose().as_bytes();
@@ -59,19 +53,15 @@ impl Scrubber {
                 continue;
             }
             longest = longest.max(bytes.len());
-            let all = forms::of(bytes);
-            of.extend(std::iter::repeat_n(marks.len(), all.len()));
-            forms.extend(all);
+            forms.extend(forms::of(bytes).into_iter().map(|form| (form, marks.len())));
             marks.push(format!("[{name} removed]").into_bytes());
         }
-        Self(automaton(&forms).map(|automaton| {
-            Arc::new(Inner {
-                automaton,
-                of,
-                marks,
-                reach: views::reach(longest),
-            })
-        }))
+        let inner = || Inner {
+            finder: Finder::new(forms),
+            reach: views::reach(longest),
+            marks,
+        };
+        Self((longest > 0).then(|| Arc::new(inner())))
     }
 
     /// Tells whether it looks for nothing.
@@ -106,44 +96,24 @@ impl Scrubber {
     }
 }
 
-/// Makes the automaton; `None` if there is nothing to look for.
-fn automaton(forms: &[forms::Form]) -> Option<AhoCorasick> {
-    if forms.is_empty() {
-        return None;
-    }
-    let states: usize = forms.iter().map(|form| form.len()).sum();
-    let kind = if states < MANY {
-        AhoCorasickKind::DFA
-    } else {
-        AhoCorasickKind::ContiguousNFA
-    };
-    let mut builder = AhoCorasick::builder();
-    builder
-        .match_kind(MatchKind::LeftmostLongest)
-        .kind(Some(kind));
-    let made = builder.build(forms);
-    // Only more forms than fit into its numbers are refused: then nothing is said to be clean.
-    Some(made.unwrap_or_else(|error| unreachable!("{error}")))
-}
-
 impl Inner {
     /// Finds all occurrences, in order and apart from each other.
     fn find(&self, bytes: &[u8]) -> Vec<Found> {
-        let mut found: Vec<Found> = Vec::new();
-        for hit in self.automaton.find_iter(bytes) {
-            found.push((hit.range(), self.secret(hit.pattern().as_usize())));
-        }
+        let mut found: Vec<Found> = self.hits(bytes).collect();
         for view in views::of(bytes) {
-            for hit in self.automaton.find_iter(&view.bytes) {
-                let range = view.origin(hit.range());
-                found.push((range, self.secret(hit.pattern().as_usize())));
-            }
+            let hits: Vec<Found> = self.hits(view.bytes()).collect();
+            found.extend(view.origins(bytes, hits));
         }
         apart(found)
     }
 
-    fn secret(&self, form: usize) -> usize {
-        self.of.get(form).copied().unwrap_or_default()
+    fn hits<'b>(&'b self, bytes: &'b [u8]) -> impl Iterator<Item = Found> + 'b {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let hit = self.finder.next(bytes, from)?;
+            from = hit.end;
+            Some((hit.start..hit.end, hit.tag))
+        })
     }
 
     /// Returns a part of the bytes with marks in the place of what was found in it.

@@ -1,4 +1,4 @@
-//! The sweep, as the vault's own example measures it.
+//! The sweep, as the room's own example measures it.
 
 use anyhow::{Result, bail};
 use tokio::process::Command;
@@ -16,8 +16,8 @@ const ROUNDS: usize = 50;
 
 /// Measures it, if the example was built.
 pub(crate) async fn measure(bench: &mut Bench) -> Result<Vec<Row>> {
-    let Some(program) = bench.options.vault.clone() else {
-        bench.lacks("the sweep: no `--vault` was given");
+    let Some(program) = bench.options.sweep.clone() else {
+        bench.lacks("the sweep: no `--sweep` was given");
         return Ok(Vec::new());
     };
     let rounds = bench.options.rounds(ROUNDS).to_string();

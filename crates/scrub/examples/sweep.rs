@@ -12,8 +12,8 @@
 
 use std::{hint::black_box, time::Instant};
 
+use outlast_protocol::Secret;
 use outlast_scrub::Scrubber;
-use outlast_vault::Secret;
 
 /// Bytes of each text.
 const SIZE: usize = 1_000_000;
