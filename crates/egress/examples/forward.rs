@@ -296,6 +296,7 @@ impl One {
     fn new() -> Result<Self, Fault> {
         Ok(Self(Arc::new([Held {
             credential: "vcrd_1".to_owned(),
+            vault: None,
             hosts: Hosts::These(vec![OPENED.parse()?]),
             way: Way::Swap {
                 variable: "KEY".to_owned(),

@@ -314,6 +314,7 @@ impl Job {
         let got = self.living(&state).await?;
         if let Ok(hand) = &got {
             self.inner.place(&state, hand.incarnation()).await;
+            self.tell_unreachable(&state, hand.incarnation()).await?;
             self.clone_repositories(&state, hand).await?;
         }
         Ok(got)

@@ -59,7 +59,7 @@ pub use keys::{
 };
 pub use lease::{Claims, Lease};
 pub use life::{Beater, Beats};
-pub use network::{Bound, Dress, Network};
+pub use network::{Bound, Dress, Network, Unreachable};
 pub use preview::{Heard, Preview, Previews};
 pub use redact::redact_alone;
 pub use repositories::Draft;

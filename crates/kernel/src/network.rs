@@ -7,8 +7,9 @@ mod adopt;
 mod bound;
 pub mod fake;
 mod outlets;
+mod unreachable;
 
-use std::{fmt::Debug, net::TcpListener};
+use std::{fmt::Debug, net::TcpListener, sync::Arc};
 
 use async_trait::async_trait;
 use outlast_protocol::{
@@ -18,6 +19,7 @@ use outlast_protocol::{
 };
 
 pub(crate) use outlets::Outlets;
+pub use unreachable::Unreachable;
 
 /// Whose hand it is, and what it may reach.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -61,6 +63,12 @@ pub trait Network: Debug + Send + Sync {
     ///
     /// The same life again replaces what it is bound to and its listener.
     async fn attach(&self, bound: Bound, outlet: TcpListener);
+
+    /// Returns the credentials of a life that name hosts which it may not; none if that cannot be said now,
+    /// as while it is not served.
+    ///
+    /// Asked before each call, so it is cheap while nothing changes.
+    async fn unreachable(&self, incarnation: IncarnationId) -> Option<Arc<[Unreachable]>>;
 
     /// Lets go of a life's listener: when this returns nothing more leaves for it, and what ran is cut.
     ///

@@ -18,13 +18,26 @@ impl Pattern {
     pub fn matches(&self, host: &Host) -> bool {
         match (self, host) {
             (Self::Exact(own), host) => own == host,
-            (Self::Below(own), Host::Name(name)) => {
-                let before = name.strip_suffix(own.as_str());
-                before.is_some_and(|before| before.len() > 1 && before.ends_with('.'))
-            }
+            (Self::Below(own), Host::Name(name)) => is_below(name, own),
             (Self::Below(_), Host::Address(_)) => false,
         }
     }
+
+    /// Tells whether there are hosts that both mean.
+    pub fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Exact(host), other) | (other, Self::Exact(host)) => other.matches(host),
+            (Self::Below(one), Self::Below(other)) => {
+                one == other || is_below(one, other) || is_below(other, one)
+            }
+        }
+    }
+}
+
+/// Tells whether a name is a subdomain of another.
+fn is_below(name: &str, of: &str) -> bool {
+    let before = name.strip_suffix(of);
+    before.is_some_and(|before| before.len() > 1 && before.ends_with('.'))
 }
 
 impl FromStr for Pattern {
@@ -76,6 +89,33 @@ mod tests {
         assert!(matches("*.example.com", "a.b.Example.com"));
         for other in ["example.com", "aexample.com", "a.example.com.evil.example"] {
             assert!(!matches("*.example.com", other), "{other}");
+        }
+    }
+
+    #[test]
+    fn patterns_meet_where_both_mean_a_host() {
+        let meets = |one: &str, other: &str| {
+            let (one, other): (Pattern, Pattern) = (one.parse().unwrap(), other.parse().unwrap());
+            assert_eq!(one.meets(&other), other.meets(&one), "{one} {other}");
+            one.meets(&other)
+        };
+        for (one, other) in [
+            ("a.example", "A.example."),
+            ("*.example", "a.example"),
+            ("*.example", "*.example"),
+            ("*.example", "*.a.example"),
+            ("1.2.3.4", "1.2.3.4"),
+        ] {
+            assert!(meets(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("a.example", "b.example"),
+            ("*.a.example", "a.example"),
+            ("*.a.example", "*.b.example"),
+            ("*.a.example", "*.aa.example"),
+            ("*.example", "1.2.3.4"),
+        ] {
+            assert!(!meets(one, other), "{one} {other}");
         }
     }
 

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use outlast_protocol::{
     CallResult, Metadata, Micros, Outcome,
     environment::Networking,
-    id::{EnvironmentId, EventId, FileId, IncarnationId, ProcessId, ResourceId, ThreadId, VaultId},
+    id::{
+        CredentialId, EnvironmentId, EventId, FileId, IncarnationId, ProcessId, ResourceId,
+        ThreadId, VaultId,
+    },
     session::{AgentSnapshot, Checkout, MountPath, RepositoryPath, RepositoryUrl},
 };
 use serde::{Deserialize, Serialize};
@@ -105,6 +108,13 @@ pub struct Cloned {
     pub epoch: u64,
     /// Whether it stands there now.
     pub there: bool,
+}
+
+/// Body of `x.unreachable`: all credentials that name a host which the environment does not allow.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Unreachable {
+    /// Which.
+    pub credentials: Vec<CredentialId>,
 }
 
 /// Body of `x.created`.

@@ -53,6 +53,10 @@ fn apply(state: &mut State, entry: &Entry<'_>) -> Result<(), FoldError> {
         Kind::ResourceRemoved => mounts::removed(state, entry),
         Kind::ResourceUpdated => mounts::updated(state, entry),
         Kind::Cloned => mounts::cloned(state, entry),
+        Kind::Unreachable => {
+            state.unreachable = entry.read::<body::Unreachable>()?.credentials;
+            Ok(())
+        }
         Kind::ArrivedMessage | Kind::ArrivedSystem | Kind::ArrivedInterrupt => {
             inputs::arrived(state, entry)
         }

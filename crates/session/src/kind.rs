@@ -128,6 +128,8 @@ kinds! {
     ResourceUpdated = "x.resource_updated",
     /// A repository was cloned into a hand, or could not be.
     Cloned = "x.cloned",
+    /// Other credentials than before name hosts that the environment does not allow.
+    Unreachable = "x.unreachable",
     /// New title, metadata or agent, whole.
     Updated = "x.updated",
     /// How long it may wait and last.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use outlast_protocol::{
     Micros, Outcome,
     deadlines::{Deadlines, UpdateDeadlines},
-    id::{ApiKeyId, EventId, IncarnationId, ProcessId, ResourceId, SessionId, ThreadId},
+    id::{
+        ApiKeyId, CredentialId, EventId, IncarnationId, ProcessId, ResourceId, SessionId, ThreadId,
+    },
 };
 use serde_json::value::RawValue;
 
@@ -372,6 +374,9 @@ pub enum Fact {
     /// A repository was tried in a hand; the key is the id of the `session.error`, whose body comes
     /// along where it is not there.
     Cloned(crate::body::Cloned, Option<Json>),
+    /// All credentials that name a host which the environment does not allow, each with id and body of
+    /// the `session.error` that tells of it, where that is new.
+    Unreachable(Vec<(CredentialId, EventId, Json)>),
 }
 
 impl Act {

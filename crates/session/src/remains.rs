@@ -87,6 +87,7 @@ fn mask(kind: Kind, body: &mut Map<String, Value>, knows: &dyn Fn(&str) -> bool)
         | Kind::ResourceRemoved
         | Kind::ResourceUpdated
         | Kind::Cloned
+        | Kind::Unreachable
         | Kind::Deadlines
         | Kind::Erased
         | Kind::Archived

@@ -6,7 +6,7 @@ pub use outlast_protocol::session::Status;
 use outlast_protocol::{
     Micros, Outcome,
     deadlines::Deadlines,
-    id::{EventId, IncarnationId, ProcessId, SessionId, ThreadId},
+    id::{CredentialId, EventId, IncarnationId, ProcessId, SessionId, ThreadId},
 };
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,10 @@ pub struct State {
     /// The newest try to clone each repository.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cloned: Vec<Cloned>,
+    /// The credentials of which clients were told that they name a host which the environment does not
+    /// allow, and that still do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreachable: Vec<CredentialId>,
     /// What all threads used.
     pub usage: Usage,
     /// Time spent running.
@@ -455,6 +459,7 @@ impl State {
             past_hands: Vec::new(),
             checkpoints: Vec::new(),
             cloned: Vec::new(),
+            unreachable: Vec::new(),
             usage: Usage::default(),
             active: Active::default(),
             deadlines: Deadlines::default(),

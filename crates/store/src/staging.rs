@@ -70,6 +70,7 @@ fn of_fact(fact: &outlast_session::Fact) -> Vec<&Json> {
     use outlast_session::Fact;
     match fact {
         Fact::Settled(_, _, body) | Fact::Cloned(_, Some(body)) => vec![body],
+        Fact::Unreachable(all) => all.iter().map(|(.., body)| body).collect(),
         Fact::Cloned(_, None)
         | Fact::RequestStarted
         | Fact::RequestEnded(_)

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use outlast_kernel::Bound;
+use outlast_kernel::{Bound, Unreachable};
 use outlast_protocol::id::IncarnationId;
 use outlast_reach::{Dialer, Host};
 use rustls::{ClientConfig, ServerConfig};
@@ -48,6 +48,9 @@ const KEPT: usize = 64;
 /// What credentials mean for a host, and which they were.
 type Kept = (Arc<[Held]>, Arc<Worn>);
 
+/// Credentials that are of no use, and of which they are.
+type Useless = (Arc<[Held]>, Arc<[Unreachable]>);
+
 /// One life of a hand whose way out is served.
 #[derive(Debug)]
 pub(crate) struct Hand {
@@ -66,6 +69,7 @@ pub(crate) struct Hand {
     tasks: TaskTracker,
     authority: OnceLock<Option<Authority>>,
     worn: Mutex<HashMap<Host, Kept>>,
+    unreachable: Mutex<Option<Useless>>,
 }
 
 impl Hand {
@@ -85,6 +89,7 @@ impl Hand {
             tasks: TaskTracker::new(),
             authority: OnceLock::new(),
             worn: Mutex::default(),
+            unreachable: Mutex::default(),
         }
     }
 
@@ -196,6 +201,24 @@ impl Hand {
         let worn = Arc::new(Worn::new(held.clone(), host));
         kept.insert(host.clone(), (held, worn.clone()));
         Ok(worn)
+    }
+
+    /// Returns the credentials that name hosts which the hand may not; none if they cannot be read now.
+    pub(crate) async fn unreachable(&self) -> Option<Arc<[Unreachable]>> {
+        let held = self.held().await.ok()?;
+        let mut kept = self
+            .unreachable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, found)) = &*kept
+            && Arc::ptr_eq(of, &held)
+        {
+            return Some(found.clone());
+        }
+        let found = held.iter().filter_map(|one| one.unreachable(&self.policy));
+        let found: Arc<[Unreachable]> = found.collect();
+        *kept = Some((held, found.clone()));
+        Some(found)
     }
 
     /// Tells that something went on.

@@ -3,11 +3,13 @@
 use std::{fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
-use outlast_kernel::Bound;
-use outlast_protocol::id::IncarnationId;
+use outlast_kernel::{Bound, Unreachable};
+use outlast_protocol::id::{IncarnationId, VaultId};
 use outlast_reach::{Host, Pattern};
 use outlast_vault::Secret;
 use zeroize::Zeroizing;
+
+use super::policy::Policy;
 
 /// Finds the credentials of hands.
 #[async_trait]
@@ -36,6 +38,8 @@ pub struct Unreadable(pub String);
 pub struct Held {
     /// Whose it is, for the audit log.
     pub credential: String,
+    /// The vault it is in, if it is in one.
+    pub vault: Option<VaultId>,
     /// Where it may go.
     pub hosts: Hosts,
     /// How it gets there.
@@ -85,6 +89,21 @@ impl Held {
             Hosts::Any => true,
             Hosts::These(patterns) => patterns.iter().any(|pattern| pattern.matches(host)),
         }
+    }
+
+    /// Returns it as one that names hosts which are not allowed, if it does.
+    pub(crate) fn unreachable(&self, policy: &Policy) -> Option<Unreachable> {
+        let Hosts::These(patterns) = &self.hosts else {
+            return None;
+        };
+        let lacking = patterns.iter().filter(|pattern| !policy.meets(pattern));
+        let hosts: Vec<_> = lacking.map(Pattern::to_string).collect();
+        Some(Unreachable {
+            credential: self.credential.parse().ok()?,
+            vault: self.vault?,
+            hosts,
+        })
+        .filter(|found| !found.hosts.is_empty())
     }
 
     pub(crate) fn secret(&self) -> &Secret {

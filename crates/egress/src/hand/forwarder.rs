@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use outlast_kernel::{Bound, Dress, Network};
+use outlast_kernel::{Bound, Dress, Network, Unreachable};
 use outlast_protocol::{ErrorCode, Problem, id::IncarnationId};
 use outlast_reach::{Dialer, Resolver};
 
@@ -127,6 +127,11 @@ impl Network for Forwarder {
         }
         let stop = hand.listen();
         hand.spawn(listen::accept(hand.clone(), listener, stop));
+    }
+
+    async fn unreachable(&self, incarnation: IncarnationId) -> Option<Arc<[Unreachable]>> {
+        let hand = self.hands().served.get(&incarnation).cloned();
+        hand?.unreachable().await
     }
 
     async fn revoke(&self, incarnation: IncarnationId) {

@@ -26,6 +26,11 @@ impl Managers {
         Ok(Self(patterns.into()))
     }
 
+    /// Tells whether hosts that a pattern means are among them.
+    pub(crate) fn meet(&self, other: &Pattern) -> bool {
+        self.0.iter().any(|pattern| pattern.meets(other))
+    }
+
     /// Tells whether a host is one of them.
     pub(crate) fn has(&self, host: &Host) -> bool {
         self.0.iter().any(|pattern| pattern.matches(host))

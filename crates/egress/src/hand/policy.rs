@@ -73,6 +73,14 @@ impl Policy {
         matches!(self, Self::Limited(_))
     }
 
+    /// Tells whether some host of a pattern is allowed.
+    pub(crate) fn meets(&self, pattern: &Pattern) -> bool {
+        match self {
+            Self::Unrestricted => true,
+            Self::Limited(limited) => limited.meets(pattern),
+        }
+    }
+
     /// Says what allows a host.
     ///
     /// # Errors
@@ -87,6 +95,13 @@ impl Policy {
 }
 
 impl Limited {
+    fn meets(&self, pattern: &Pattern) -> bool {
+        let meet = |patterns: &[Pattern]| patterns.iter().any(|own| own.meets(pattern));
+        meet(&self.hosts)
+            || self.may_manage && self.managers.meet(pattern)
+            || self.may_mcp && meet(&self.mcp)
+    }
+
     fn decide(&self, host: &Host) -> Result<Rule, Answer> {
         let named = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(host));
         let (manager, mcp) = (self.managers.has(host), named(&self.mcp));
@@ -166,6 +181,27 @@ mod tests {
             decide(&Policy::Unrestricted, "evil.example"),
             Ok(Rule::Unrestricted)
         );
+    }
+
+    #[test]
+    fn a_pattern_is_of_use_where_one_of_its_hosts_is_allowed() {
+        let meets = |policy: &Policy, pattern: &str| policy.meets(&pattern.parse().unwrap());
+        let all = limited(&["a.example", "*.b.example"], true, true);
+        for pattern in [
+            "a.example",
+            "*.example",
+            "x.b.example",
+            "pypi.org",
+            "mcp.example",
+        ] {
+            assert!(meets(&all, pattern), "{pattern}");
+            assert!(meets(&Policy::Unrestricted, pattern), "{pattern}");
+        }
+        for pattern in ["b.example", "*.a.example", "8.8.8.8"] {
+            assert!(!meets(&all, pattern), "{pattern}");
+        }
+        let none = limited(&["a.example"], false, false);
+        assert!(!meets(&none, "pypi.org") && !meets(&none, "mcp.example"));
     }
 
     #[test]

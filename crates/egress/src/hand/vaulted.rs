@@ -57,6 +57,7 @@ impl Vaulted {
     fn variable(&self, life: IncarnationId, placed: &Placed) -> Option<Held> {
         Some(Held {
             credential: placed.credential.to_string(),
+            vault: Some(placed.vault),
             hosts: hosts(&placed.hosts),
             way: Way::Swap {
                 variable: placed.name.clone(),
@@ -141,6 +142,7 @@ fn basic(token: &Token) -> Vec<Held> {
     let paths = [base.to_owned(), format!("{base}.git")];
     let held = paths.map(|path| Held {
         credential: token.resource.to_string(),
+        vault: None,
         hosts: Hosts::These(vec![pattern.clone()]),
         way: Way::Basic {
             path,

@@ -235,6 +235,7 @@ mod tests {
     fn held(header: bool, body: bool) -> Held {
         Held {
             credential: "vcrd_1".to_owned(),
+            vault: None,
             hosts: Hosts::These(vec!["a.example".parse().unwrap()]),
             way: Way::Swap {
                 variable: "KEY".to_owned(),
@@ -249,6 +250,7 @@ mod tests {
     fn repository(path: &str, secret: &str) -> Held {
         Held {
             credential: format!("sesrsc_{path}"),
+            vault: None,
             hosts: Hosts::These(vec!["a.example".parse().unwrap()]),
             way: Way::Basic {
                 path: path.to_owned(),

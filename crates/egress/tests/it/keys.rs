@@ -55,6 +55,7 @@ impl Credentials for Set {
 pub(crate) fn held(secret: &str, hosts: &[&str], header: bool, body: bool) -> Held {
     Held {
         credential: "vcrd_1".to_owned(),
+        vault: None,
         hosts: Hosts::These(hosts.iter().map(|host| host.parse().unwrap()).collect()),
         way: Way::Swap {
             variable: "API_KEY".to_owned(),

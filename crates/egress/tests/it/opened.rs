@@ -362,6 +362,7 @@ async fn a_token_is_added_below_its_path_and_swept() {
     let token = "ghs_token_of_a_repository";
     let repository = Held {
         credential: "sesrsc_1".to_owned(),
+        vault: None,
         hosts: Hosts::These(vec!["a.example".parse().unwrap()]),
         way: Way::Basic {
             path: "/o/r.git".to_owned(),

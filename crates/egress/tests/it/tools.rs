@@ -160,6 +160,7 @@ async fn git_clones_with_a_token_that_is_not_there() {
     let token = "ghs_token_of_a_repository";
     let repository = Held {
         credential: "sesrsc_1".to_owned(),
+        vault: None,
         hosts: Hosts::These(vec!["opened.example".parse().unwrap()]),
         way: Way::Basic {
             path: "/o/r.git".to_owned(),

@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use outlast_protocol::{ErrorCode, Problem, id::IncarnationId};
 
-use super::{Bound, Dress, Network};
+use super::{Bound, Dress, Network, Unreachable};
 
 /// One thing that the kernel wanted.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -32,6 +32,7 @@ pub struct Notes {
 struct State {
     dress: Dress,
     refusal: Option<String>,
+    unreachable: Vec<Unreachable>,
     wishes: Vec<Wish>,
     served: BTreeMap<IncarnationId, TcpListener>,
 }
@@ -47,6 +48,11 @@ impl Notes {
     /// Refuses to dress hands from now on, or does it again.
     pub fn refuse(&self, reason: Option<&str>) {
         self.state().refusal = reason.map(str::to_owned);
+    }
+
+    /// Says of the credentials of all hands which are of no use there.
+    pub fn say_unreachable(&self, all: Vec<Unreachable>) {
+        self.state().unreachable = all;
     }
 
     /// Returns all that was wanted, in order.
@@ -79,6 +85,10 @@ impl Network for Notes {
         let mut state = self.state();
         state.served.insert(bound.incarnation, outlet);
         state.wishes.push(Wish::Attach(bound));
+    }
+
+    async fn unreachable(&self, _incarnation: IncarnationId) -> Option<Arc<[Unreachable]>> {
+        Some(self.state().unreachable.clone().into())
     }
 
     async fn revoke(&self, incarnation: IncarnationId) {

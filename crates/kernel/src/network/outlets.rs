@@ -11,7 +11,7 @@ use outlast_hands::{Outlet, Provisioner, packages::Rest};
 use outlast_protocol::{Problem, environment::Networking, id::IncarnationId};
 use tokio::time::sleep;
 
-use super::{Bound, Dress, Network};
+use super::{Bound, Dress, Network, Unreachable};
 
 /// How often to look whether an installation has begun.
 const LOOK: Duration = Duration::from_millis(100);
@@ -123,6 +123,14 @@ impl Outlets {
         if !self.served().contains(&incarnation) {
             network.revoke(incarnation).await;
         }
+    }
+
+    /// Returns the credentials that are of no use in a hand, if that can be said.
+    pub(crate) async fn unreachable(
+        &self,
+        incarnation: IncarnationId,
+    ) -> Option<Arc<[Unreachable]>> {
+        self.network.as_ref()?.unreachable(incarnation).await
     }
 
     /// Has nothing more leave for a hand, which is about to end or has ended.

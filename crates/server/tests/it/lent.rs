@@ -100,6 +100,47 @@ async fn a_variable_is_a_placeholder_inside_and_itself_at_its_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_variable_for_a_host_that_the_environment_forbids_is_told_and_the_session_goes_on() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let vault = made(client, "/v1/vaults", json!({"display_name": "mine"})).await;
+    let path = format!("/v1/vaults/{vault}/credentials");
+    let add = async |name: &str, networking: Value| {
+        let auth = json!({"type": "environment_variable", "secret_name": name, "secret_value": TOKEN,
+            "networking": networking});
+        made(client, &path, json!({ "auth": auth })).await
+    };
+    let limited = |host: &str| json!({"type": "limited", "allowed_hosts": [host]});
+    add("ANYWHERE", json!({"type": "unrestricted"})).await;
+    add("ALLOWED", limited("*.example.com")).await;
+    let forbidden = add("FORBIDDEN", limited("api.example.org")).await;
+    let networking = json!({"type": "limited", "allowed_hosts": ["api.example.com"]});
+    let place = json!({"name": "place", "config": {"type": "cloud", "networking": networking}});
+    let place = made(client, "/v1/environments", place).await;
+    let more = json!({"vault_ids": [vault], "environment_id": place});
+    let session = client.session_of(more).await;
+    for turn in 1..=2 {
+        assert_eq!(ran(client, &session, "echo on", turn).await, "on");
+    }
+    let events = client.events(session["id"].as_str().unwrap()).await;
+    let errors = of(&events, "session.error");
+    let [error] = errors.as_slice() else {
+        panic!("one error: {errors:?}");
+    };
+    let error = &error["error"];
+    assert_eq!(error["type"], "credential_host_unreachable_error");
+    assert_eq!(error["credential_id"], json!(forbidden));
+    assert_eq!(error["vault_id"], json!(vault));
+    assert_eq!(error["retry_status"]["type"], "retrying");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("api.example.org")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn repositories_are_cloned_pulled_and_pushed_with_a_token_that_is_not_there() {
     let dir = tempfile::tempdir().unwrap();
     let repositories = Repositories::new(dir.path());

@@ -1,10 +1,10 @@
 //! What kernel and gateway write for a brain: fenced by its epoch, known by a key.
 
-use outlast_protocol::id::{EventId, IncarnationId};
+use outlast_protocol::id::{CredentialId, EventId, IncarnationId};
 
 use crate::{
     Answer, Decision, Fact, Kind, Phase, Refusal, Thread,
-    body::{Cloned, Intended, RequestEnded},
+    body::{Cloned, Intended, RequestEnded, Unreachable},
     decide::Desk,
 };
 
@@ -48,6 +48,7 @@ pub(super) fn propose(
             _ => Answer::AlreadySettled,
         },
         Fact::Cloned(cloned, error) => tried(&mut desk, thread, key, cloned, error.as_ref())?,
+        Fact::Unreachable(all) => unreachable(&mut desk, thread, all)?,
     };
     Ok(desk.done(answer))
 }
@@ -68,6 +69,26 @@ fn tried(
     desk.note(thread, Kind::Cloned, cloned)?;
     if let Some(error) = error {
         desk.put(thread, Kind::SessionError, Some(key), error.clone())?;
+    }
+    Ok(Answer::Appended)
+}
+
+/// A credential that names a host which the environment does not allow is told once, until it names none.
+fn unreachable(
+    desk: &mut Desk<'_, '_>,
+    thread: u32,
+    all: &[(CredentialId, EventId, crate::Json)],
+) -> Result<Answer, Refusal> {
+    let credentials: Vec<_> = all.iter().map(|(credential, ..)| *credential).collect();
+    let known = desk.state.unreachable.clone();
+    if credentials == known {
+        return Ok(Answer::AlreadySettled);
+    }
+    desk.note(thread, Kind::Unreachable, &Unreachable { credentials })?;
+    for (credential, event, error) in all {
+        if !known.contains(credential) {
+            desk.put(thread, Kind::SessionError, Some(*event), error.clone())?;
+        }
     }
     Ok(Answer::Appended)
 }

@@ -46,6 +46,8 @@ mod spans;
 #[cfg(test)]
 mod turns;
 #[cfg(test)]
+mod unreachable;
+#[cfg(test)]
 mod updates;
 #[cfg(test)]
 mod validity;

@@ -4,15 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use outlast_hands::{Outlet, packages::Rest};
 use outlast_kernel::{
-    Bound, Dress, HandLife, Schedule,
+    Bound, Dress, HandLife, Schedule, Unreachable,
     network::fake::{Notes, Wish},
 };
 use outlast_protocol::{
     environment::Networking,
-    id::{IncarnationId, SessionId, VaultId},
+    id::{CredentialId, IncarnationId, SessionId, VaultId},
 };
+use outlast_session::Kind;
 use outlast_store::{Resource, ResourceKind, Resources as _};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     checkpoints::{pass, results, state, turn},
@@ -108,6 +109,51 @@ async fn a_hand_is_dressed_before_it_is_made_and_attached_behind() {
     };
     assert_eq!(world.hands.provisioned()[0].outlet, Some(outlet));
     assert_eq!(notes.served(), [incarnation]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_that_is_of_no_use_is_told_once_and_the_session_goes_on() {
+    let (world, notes) = world(|_| {}).await;
+    let life = world.start(None).await;
+    let session = world.session(&life).await;
+    let useless = |_| Unreachable {
+        credential: CredentialId::mint(BEGIN, &*world.entropy),
+        vault: world.config.vault_ids[0],
+        hosts: vec!["api.example".to_owned()],
+    };
+    let all: Vec<_> = (0..2).map(useless).collect();
+    let told = async || {
+        turn(&life, session).await;
+        let log = world.log(session).await;
+        let errors = log
+            .iter()
+            .filter(|record| record.kind == Kind::SessionError);
+        let read = |text: &str| serde_json::from_str::<Value>(text).unwrap()["error"].take();
+        errors
+            .map(|error| read(error.body.text()))
+            .collect::<Vec<_>>()
+    };
+    notes.say_unreachable(all[..1].to_vec());
+    let first = told().await;
+    assert_eq!(first.len(), 1);
+    assert_eq!(first[0]["type"], "credential_host_unreachable_error");
+    assert_eq!(first[0]["credential_id"], json!(all[0].credential));
+    assert_eq!(first[0]["vault_id"], json!(all[0].vault));
+    let words = first[0]["message"].as_str().unwrap();
+    assert!(
+        words.contains("api.example") && words.contains("allowed_hosts"),
+        "{words}"
+    );
+    // Once, whatever goes on, and of a second one alone.
+    world.hands.kill(hand(&life, session).await);
+    assert_eq!(told().await, first);
+    notes.say_unreachable(all.clone());
+    assert_eq!(told().await.len(), 2);
+    notes.say_unreachable(Vec::new());
+    assert_eq!(told().await.len(), 2);
+    notes.say_unreachable(all);
+    assert_eq!(told().await.len(), 4, "it was of use meanwhile");
+    assert_eq!(results(&world, session).await.len(), 5);
 }
 
 #[tokio::test(start_paused = true)]
