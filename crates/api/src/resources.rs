@@ -8,7 +8,7 @@ use outlast_protocol::{
     page::{self, List},
     session::{AddFile, Resource, parse_rotation},
 };
-use outlast_session::view;
+use outlast_session::{body::Repository, view};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -94,11 +94,12 @@ pub(crate) async fn update(
     Named(id): Named<ResourceId>,
     request: Confidential,
 ) -> Answer {
-    let Resource::Repository(known) = app.resource(session, id).await? else {
+    let Resource::Repository(_) = app.resource(session, id).await? else {
         return Err(refused(id).into());
     };
     let token = parse_rotation(request.body())?;
-    let seal = |revision| app.seal_token(session, id, &known.url, revision, &token);
+    let seal =
+        |repository: &Repository, revision| app.seal_token(session, repository, revision, &token);
     let rotated = app.kernel.rotate(request.by(), session, id, seal);
     rotated.await?;
     answer::view(&app.resource(session, id).await?)

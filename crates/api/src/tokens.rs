@@ -1,11 +1,8 @@
 //! Tokens of repositories on their way to the seal.
 
 use outlast_kernel::Draft;
-use outlast_protocol::{
-    Problem, Secret,
-    id::{ResourceId, SessionId},
-    session::AddRepository,
-};
+use outlast_protocol::{Problem, Secret, id::SessionId, session::AddRepository};
+use outlast_session::body::Repository;
 use outlast_store::SealedSecret;
 use outlast_vault::Content;
 
@@ -21,8 +18,7 @@ impl App {
         let repositories = draft.config.repositories.iter().zip(wished);
         let sealed = repositories.filter_map(|(repository, wish)| {
             let token = wish.token.as_ref()?;
-            let url = repository.url.as_str();
-            Some(self.seal_token(draft.id, repository.id, url, 1, token))
+            Some(self.seal_token(draft.id, repository, 1, token))
         });
         sealed.collect()
     }
@@ -31,16 +27,15 @@ impl App {
     pub(crate) fn seal_token(
         &self,
         session: SessionId,
-        resource: ResourceId,
-        url: &str,
+        repository: &Repository,
         revision: u64,
         token: &Secret,
     ) -> Result<SealedSecret, Problem> {
         let content = Content::Repository {
-            url: url.to_owned(),
+            url: repository.url.as_str().to_owned(),
             token: token.clone(),
         };
-        let (owner, parent) = (resource.to_string(), session.to_string());
+        let (owner, parent) = (repository.id.to_string(), session.to_string());
         let sealed = self.vault.seal(&owner, &parent, revision, &content);
         sealed.map_err(|fault| locked(&fault))
     }

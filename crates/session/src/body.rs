@@ -40,6 +40,17 @@ pub struct Config {
     pub repositories: Vec<Repository>,
 }
 
+impl Config {
+    /// Returns the repositories whose requests cannot be told from those of one, itself included; none if
+    /// it has no such repository.
+    pub fn same_repository(&self, resource: ResourceId) -> Vec<&Repository> {
+        let all = &self.repositories;
+        let one = all.iter().find(|known| known.id == resource);
+        let same = one.map(|one| all.iter().filter(move |known| known.url.is_same(&one.url)));
+        same.into_iter().flatten().collect()
+    }
+}
+
 /// A git repository of a session's workspace. Its token is in the vault, under this id.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Repository {

@@ -277,6 +277,61 @@ async fn a_repository_is_shown_without_its_token_and_gets_another() {
 }
 
 #[tokio::test]
+async fn a_repository_has_one_token_however_often_it_is_mounted() {
+    let bench = Bench::new().await;
+    let wish = |path: &str, more: Value| {
+        let mut wish = repository();
+        wish["mount_path"] = json!(path);
+        for (name, value) in more.as_object().unwrap() {
+            wish[name] = value.clone();
+        }
+        wish
+    };
+    let other = json!({"authorization_token": "tok-canary-of-another"});
+    for same in ["https://git.example/o/r", "https://GIT.example:443/o/r.git"] {
+        let mut again = other.clone();
+        again["url"] = json!(same);
+        let both = json!([repository(), wish("/workspace/b", again)]);
+        let words = bench.with_resources(both).await.refused(400);
+        let field = "resources.1.authorization_token: must be the one of the other resource";
+        assert!(
+            words.contains(field) && !words.contains("tok-canary"),
+            "{words}"
+        );
+    }
+    let mut elsewhere = other.clone();
+    elsewhere["url"] = json!("https://git.example:8443/o/r.git");
+    let made = bench.with_resources(json!([
+        repository(),
+        wish(
+            "/workspace/b",
+            json!({"checkout": {"type": "branch", "name": "other"}})
+        ),
+        wish("/workspace/c", json!({"authorization_token": null})),
+        wish("/workspace/d", elsewhere),
+    ]));
+    let made = made.await.ok();
+    // Another token for one is another token for all of them.
+    let second = made["resources"][1]["id"].as_str().unwrap();
+    let path = format!("/v1/sessions/{}/resources", id(&made));
+    bench.post(&format!("{path}/{second}"), other).await.ok();
+    let shown = bench.get(&path).await.ok();
+    let rotated = shown["data"].as_array().unwrap().iter();
+    let rotated: Vec<_> = rotated
+        .map(|one| one["updated_at"] != one["created_at"])
+        .collect();
+    assert_eq!(rotated, [true, true, true, false]);
+    for resource in made["resources"].as_array().unwrap() {
+        let sealed = bench.kernel.secrets().secret(&id(resource)).await.unwrap();
+        let wanted = match resource["mount_path"].as_str().unwrap() {
+            "/workspace/c" | "/workspace/d" => 1,
+            _ => 2,
+        };
+        assert_eq!(sealed.unwrap().revision, wanted, "{resource}");
+    }
+}
+
+#[tokio::test]
 async fn repositories_stand_beside_each_other_below_the_workspace() {
     let bench = Bench::new().await;
     let at = |path: &str| {

@@ -42,10 +42,10 @@ pub(crate) struct Opening {
     pub(crate) asking: Arc<ClientConfig>,
 }
 
-/// Hosts for which what credentials mean is kept.
+/// Places for which what credentials mean is kept.
 const KEPT: usize = 64;
 
-/// What credentials mean for a host, and which they were.
+/// What credentials mean for a place, and which they were.
 type Kept = (Arc<[Held]>, Arc<Worn>);
 
 /// Credentials that are of no use, and of which they are.
@@ -68,7 +68,7 @@ pub(crate) struct Hand {
     listening: Mutex<CancellationToken>,
     tasks: TaskTracker,
     authority: OnceLock<Option<Authority>>,
-    worn: Mutex<HashMap<Host, Kept>>,
+    worn: Mutex<HashMap<Place, Kept>>,
     unreachable: Mutex<Option<Useless>>,
 }
 
@@ -151,22 +151,22 @@ impl Hand {
         held.map_err(|error| Answer::unavailable("credentials", error.to_string()))
     }
 
-    /// Returns how a tunnel to a host is opened; none if no credential may go there.
+    /// Returns how a tunnel to a place is opened; none if no credential may go there.
     ///
     /// # Errors
     ///
     /// The answer, if that cannot be said now: then nothing is sent.
-    pub(crate) async fn opening(&self, host: &Host) -> Result<Option<Opening>, Answer> {
+    pub(crate) async fn opening(&self, place: &Place) -> Result<Option<Opening>, Answer> {
         let held = self.held().await?;
         let Some(authority) = self
             .authority()
-            .filter(|_| held.iter().any(|one| one.is_for(host)))
+            .filter(|_| held.iter().any(|one| one.is_for(place)))
         else {
             return Ok(None);
         };
         let no = |error: String| Answer::unavailable("tls", error);
         let serving = authority
-            .serving(host)
+            .serving(&place.host)
             .map_err(|error| no(error.to_string()))?;
         let asking = self.shared.trust.config().await;
         let asking = asking.map_err(|error| no(error.to_string()))?;
@@ -182,15 +182,15 @@ impl Hand {
         made.as_ref()
     }
 
-    /// Returns what this hand's credentials mean for a host at this moment.
+    /// Returns what this hand's credentials mean for a place at this moment.
     ///
     /// # Errors
     ///
     /// The answer, if they cannot be read.
-    pub(crate) async fn worn(&self, host: &Host) -> Result<Arc<Worn>, Answer> {
+    pub(crate) async fn worn(&self, place: &Place) -> Result<Arc<Worn>, Answer> {
         let held = self.held().await?;
         let mut kept = self.worn.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, worn)) = kept.get(host)
+        if let Some((of, worn)) = kept.get(place)
             && Arc::ptr_eq(of, &held)
         {
             return Ok(worn.clone());
@@ -198,8 +198,8 @@ impl Hand {
         if kept.len() >= KEPT {
             kept.clear();
         }
-        let worn = Arc::new(Worn::new(held.clone(), host));
-        kept.insert(host.clone(), (held, worn.clone()));
+        let worn = Arc::new(Worn::new(held.clone(), place));
+        kept.insert(place.clone(), (held, worn.clone()));
         Ok(worn)
     }
 

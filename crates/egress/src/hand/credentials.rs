@@ -5,11 +5,11 @@ use std::{fmt::Debug, sync::Arc};
 use async_trait::async_trait;
 use outlast_kernel::{Bound, Unreachable};
 use outlast_protocol::id::{IncarnationId, VaultId};
-use outlast_reach::{Host, Pattern};
+use outlast_reach::Pattern;
 use outlast_vault::Secret;
 use zeroize::Zeroizing;
 
-use super::policy::Policy;
+use super::{place::Place, policy::Policy};
 
 /// Finds the credentials of hands.
 #[async_trait]
@@ -73,6 +73,8 @@ pub enum Way {
     },
     /// Beside what is there, as `Authorization: Basic`: nothing inside stands for it.
     Basic {
+        /// At which port of its hosts.
+        port: u16,
         /// What the path begins with, up to a `/` or its end.
         path: String,
         /// The user.
@@ -83,12 +85,17 @@ pub enum Way {
 }
 
 impl Held {
-    /// Tells whether it may go to a host.
-    pub(crate) fn is_for(&self, host: &Host) -> bool {
-        match &self.hosts {
+    /// Tells whether it may go to a place.
+    pub(crate) fn is_for(&self, Place { host, port }: &Place) -> bool {
+        let hosts = match &self.hosts {
             Hosts::Any => true,
             Hosts::These(patterns) => patterns.iter().any(|pattern| pattern.matches(host)),
-        }
+        };
+        let ports = match &self.way {
+            Way::Swap { .. } => true,
+            Way::Basic { port: own, .. } => own == port,
+        };
+        hosts && ports
     }
 
     /// Returns it as one that names hosts which are not allowed, if it does.

@@ -29,7 +29,7 @@ pub(crate) async fn forward(
 ) -> Result<Response<Body>, Answer> {
     let worn = match client.tls {
         Tls::No => None,
-        Tls::Opened(_) => Some(client.hand.worn(&place.host).await?),
+        Tls::Opened(_) => Some(client.hand.worn(place).await?),
     };
     let way = if worn.is_some() { "opened" } else { "plain" };
     ::metrics::counter!(metrics::REQUESTS_OUT, "way" => way).increment(1);

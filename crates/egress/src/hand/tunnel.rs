@@ -41,7 +41,7 @@ pub(crate) async fn open(
     place: Place,
 ) -> Result<Response<Body>, Answer> {
     ::metrics::counter!(metrics::REQUESTS_OUT, "way" => "tunnel").increment(1);
-    let opening = client.hand.opening(&place.host).await?;
+    let opening = client.hand.opening(&place).await?;
     let upstream = client.hand.connect(&place).await?;
     let upgrade = hyper::upgrade::on(&mut request);
     let tunnel = Tunnel {

@@ -132,9 +132,9 @@ fn hosts(hosts: &outlast_vault::Hosts) -> Hosts {
     }
 }
 
-/// Returns the token of a repository for its own paths: with and without the `.git` that git may add.
+/// Returns the token of a repository for its own host, port and paths: with and without the `.git` that git may add.
 fn basic(token: &Token) -> Vec<Held> {
-    let (host, _) = token.url.host();
+    let (host, port) = token.url.host();
     let Ok(pattern) = host.parse::<Pattern>() else {
         return Vec::new();
     };
@@ -145,6 +145,7 @@ fn basic(token: &Token) -> Vec<Held> {
         vault: None,
         hosts: Hosts::These(vec![pattern.clone()]),
         way: Way::Basic {
+            port,
             path,
             user: USER.to_owned(),
             secret: token.secret.clone(),

@@ -1,22 +1,22 @@
-//! What credentials mean for one host: what is swapped where, what is added, what is swept.
+//! What credentials mean for one place: what is swapped where, what is added, what is swept.
 
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, Uri, header, header::Entry};
-use outlast_reach::Host;
 use zeroize::Zeroizing;
 
 use super::{
     answer::Answer,
     credentials::{Held, Way},
+    place::Place,
 };
 use crate::{
     forms,
     replace::{Needle, Table},
 };
 
-/// What credentials mean for one host.
+/// What credentials mean for one host and port.
 #[derive(Debug)]
 pub(crate) struct Worn {
     held: Arc<[Held]>,
@@ -45,10 +45,10 @@ enum Writing {
 const REMOVED: &str = "[secret removed by egress]";
 
 impl Worn {
-    /// Takes what of a hand's credentials may go to a host.
-    pub(crate) fn new(held: Arc<[Held]>, host: &Host) -> Self {
+    /// Takes what of a hand's credentials may go to a place.
+    pub(crate) fn new(held: Arc<[Held]>, place: &Place) -> Self {
         let all = held.iter().enumerate();
-        let own: Vec<_> = all.filter(|(_, one)| one.is_for(host)).collect();
+        let own: Vec<_> = all.filter(|(_, one)| one.is_for(place)).collect();
         let swaps = |writing, wanted: fn(bool, bool) -> bool| {
             let needles = own
                 .iter()
@@ -253,6 +253,7 @@ mod tests {
             vault: None,
             hosts: Hosts::These(vec!["a.example".parse().unwrap()]),
             way: Way::Basic {
+                port: 443,
                 path: path.to_owned(),
                 user: "x-access-token".to_owned(),
                 secret: secret.into(),
@@ -261,7 +262,12 @@ mod tests {
     }
 
     fn worn(held: Vec<Held>, host: &str) -> Worn {
-        Worn::new(held.into(), &host.parse().unwrap())
+        worn_at(held, host, 443)
+    }
+
+    fn worn_at(held: Vec<Held>, host: &str, port: u16) -> Worn {
+        let host = host.parse().unwrap();
+        Worn::new(held.into(), &Place { host, port })
     }
 
     fn dressed(worn: &Worn, path: &str, lines: &[(&'static str, String)]) -> Vec<(String, String)> {
@@ -381,6 +387,21 @@ mod tests {
         ] {
             assert_eq!(added(path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn a_repositorys_token_is_for_one_port_and_the_first_of_two_counts() {
+        let all = || {
+            vec![
+                repository("/o/r", "token one"),
+                repository("/o/r", "token two"),
+            ]
+        };
+        let added = |port| dressed(&worn_at(all(), "a.example", port), "/o/r", &[]);
+        let pair = STANDARD.encode("x-access-token:token one");
+        let line = ("authorization".to_owned(), format!("Basic {pair}"));
+        assert_eq!(added(443), [line]);
+        assert_eq!(added(8443), []);
     }
 
     #[test]

@@ -360,17 +360,19 @@ async fn a_rotation_arrives_in_a_connection_that_is_open() {
 #[tokio::test]
 async fn a_token_is_added_below_its_path_and_swept() {
     let token = "ghs_token_of_a_repository";
+    let stage = Stage::start(Vec::new()).await;
     let repository = Held {
         credential: "sesrsc_1".to_owned(),
         vault: None,
         hosts: Hosts::These(vec!["a.example".parse().unwrap()]),
         way: Way::Basic {
+            port: stage.host.port(),
             path: "/o/r.git".to_owned(),
             user: "x-access-token".to_owned(),
             secret: token.into(),
         },
     };
-    let stage = Stage::start(vec![repository]).await;
+    stage.set.set(vec![repository]);
     let mut wire = stage.opened("a.example").await;
     let added = wire
         .ask(&stage.request("GET /o/r.git/info/refs", "", ""))
@@ -388,6 +390,18 @@ async fn a_token_is_added_below_its_path_and_swept() {
         .ask(&stage.request("GET /o/other.git/info/refs", "", ""))
         .await;
     assert!(!other.text().contains("authorization"), "{}", other.text());
+    // At another port of that host somebody else may serve: TLS stays closed, and nothing is added.
+    let neighbour = Host::http(Some(stage.public.host(&["a.example"]))).await;
+    let at = format!("a.example:{}", neighbour.port());
+    let wire = Wire::tunnel(stage.scene.proxy, &at).await.unwrap();
+    let mut wire = secure(wire, &stage.public.pem, "a.example").await.unwrap();
+    let ask = format!("GET /o/r.git/info/refs HTTP/1.1\r\nHost: {at}\r\n\r\n");
+    let answer = wire.ask(&ask).await;
+    assert!(
+        !answer.text().contains("authorization"),
+        "{}",
+        answer.text()
+    );
 }
 
 #[tokio::test]

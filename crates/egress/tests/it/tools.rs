@@ -22,6 +22,7 @@ struct Bench {
     scene: Scene,
     dir: TempDir,
     host: Host,
+    set: Arc<Set>,
 }
 
 const NAMES: [&str; 2] = ["opened.example", "closed.example"];
@@ -30,7 +31,8 @@ impl Bench {
     /// Starts one whose host asks for `key`, if there is one.
     async fn start(held: Vec<Held>, key: Option<String>) -> Self {
         let public = Public::new();
-        let credentials: Arc<dyn Credentials> = Set::new(held);
+        let set = Set::new(held);
+        let credentials: Arc<dyn Credentials> = set.clone();
         let scene = Scene::with(limited(&NAMES), public.options(), credentials).await;
         let dir = TempDir::new().unwrap();
         let root = dir.path().join("www");
@@ -39,7 +41,12 @@ impl Bench {
         let dress = scene.forwarder.dress(&scene.bound).await.unwrap();
         let bundle = format!("{}{}", dress.authority.unwrap(), public.pem);
         fs::write(dir.path().join("bundle.pem"), bundle).unwrap();
-        Self { scene, dir, host }
+        Self {
+            scene,
+            dir,
+            host,
+            set,
+        }
     }
 
     fn root(&self) -> PathBuf {
@@ -158,20 +165,22 @@ async fn python_reads_a_host_that_is_opened() {
 #[tokio::test]
 async fn git_clones_with_a_token_that_is_not_there() {
     let token = "ghs_token_of_a_repository";
+    use base64::Engine as _;
+    let pair = format!("x-access-token:{token}");
+    let basic = base64::engine::general_purpose::STANDARD.encode(pair);
+    let bench = Bench::start(Vec::new(), Some(format!("Basic {basic}"))).await;
     let repository = Held {
         credential: "sesrsc_1".to_owned(),
         vault: None,
         hosts: Hosts::These(vec!["opened.example".parse().unwrap()]),
         way: Way::Basic {
+            port: bench.host.port(),
             path: "/o/r.git".to_owned(),
             user: "x-access-token".to_owned(),
             secret: token.into(),
         },
     };
-    use base64::Engine as _;
-    let pair = format!("x-access-token:{token}");
-    let basic = base64::engine::general_purpose::STANDARD.encode(pair);
-    let bench = Bench::start(vec![repository], Some(format!("Basic {basic}"))).await;
+    bench.set.set(vec![repository]);
     let bare = bench.root().join("o/r.git");
     fs::create_dir_all(&bare).unwrap();
     let script = format!(

@@ -6,7 +6,10 @@ use outlast_protocol::{
     Problem,
     id::{ApiKeyId, ResourceId, SessionId},
 };
-use outlast_session::{Proposal, State, body::Config};
+use outlast_session::{
+    Proposal, State,
+    body::{Config, Repository},
+};
 use outlast_store::{ReadError, SealedSecret};
 
 use crate::{Kernel, clients::join, error, kernel::Inner};
@@ -38,7 +41,8 @@ impl Kernel {
         }
     }
 
-    /// Gives a repository another token, which is sealed for the revision that it is told.
+    /// Gives a repository another token, which is sealed for the resource and the revision that it is told:
+    /// for all resources of that repository.
     ///
     /// What a hand asks of the repository from now on is asked with it.
     ///
@@ -50,27 +54,46 @@ impl Kernel {
         by: ApiKeyId,
         session: SessionId,
         resource: ResourceId,
-        seal: impl Fn(u64) -> Result<SealedSecret, Problem>,
+        seal: impl Fn(&Repository, u64) -> Result<SealedSecret, Problem>,
     ) -> Result<(), Problem> {
         // Decides whether it may be, before anything of it is kept.
         let noted = self
             .0
             .append(session, Proposal::Rotate { resource, by }, None, None);
         join(noted).await?;
+        let state = self.0.store.head(session).await;
+        let state = state.map_err(|fault| error::read(&fault))?;
+        let config = state.config.as_deref();
+        // In their order, since of several that differ the first one counts.
+        let same = config.map_or_else(Vec::new, |config| config.same_repository(resource));
+        for repository in same {
+            self.0
+                .replace_token(repository.id, |revision| seal(repository, revision))
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Replaces the token of one resource.
+    async fn replace_token(
+        &self,
+        resource: ResourceId,
+        seal: impl Fn(u64) -> Result<SealedSecret, Problem>,
+    ) -> Result<(), Problem> {
         loop {
-            let known = self.0.store.secret(&resource.to_string()).await;
+            let known = self.store.secret(&resource.to_string()).await;
             let known = known.map_err(|fault| error::read(&fault))?;
             let revision = known.map_or(0, |known| known.revision) + 1;
-            let replaced = self.0.store.replace_secret(seal(revision)?).await;
+            let replaced = self.store.replace_secret(seal(revision)?).await;
             // Of two at once the later one counts.
             if replaced.map_err(|fault| error::write(&fault))? {
                 return Ok(());
             }
         }
     }
-}
 
-impl Inner {
     /// Stores the tokens of a session that is about to be made.
     pub(crate) async fn keep_tokens(&self, tokens: Vec<SealedSecret>) -> Result<(), Problem> {
         for token in tokens {

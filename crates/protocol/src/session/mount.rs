@@ -103,12 +103,30 @@ pub fn parse_resources(slot: Slot<'_>) -> Result<AddResources, Problem> {
 }
 
 impl AddResources {
+    /// Refuses a second token for a repository: requests for both resources look alike.
+    fn one_token(&self, at: &At<'_>, new: &AddRepository) -> Result<(), Problem> {
+        let same = self.repositories.iter();
+        let same = same.filter(|known| known.url.is_same(&new.url));
+        let mut tokens = same.filter_map(|known| known.token.as_ref());
+        if tokens.all(|token| Some(token) == new.token.as_ref()) {
+            return Ok(());
+        }
+        Err(at.refuse(format!(
+            "must be the one of the other resource with `{}`: a session has one token for a \
+             repository, however often it is mounted",
+            new.url.as_str()
+        )))
+    }
+
     /// Reads one more, which has to stand beside those before it.
     fn read(&mut self, at: &At<'_>) -> Result<(), Problem> {
         let mut object = at.object()?;
         match kind(&mut object)? {
             Kind::GithubRepository => {
                 let new = AddRepository::read(&mut object)?;
+                if let Some(token) = object.field("authorization_token").optional() {
+                    self.one_token(&token, &new)?;
+                }
                 let mut known = self.repositories.iter();
                 if let Some(other) = known.find(|other| other.path.meets(&new.path)) {
                     let (new, other) = (new.path.as_str(), other.path.as_str());

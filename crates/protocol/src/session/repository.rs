@@ -210,6 +210,12 @@ impl RepositoryUrl {
         path.strip_suffix(".git").unwrap_or(path)
     }
 
+    /// Tells whether requests to both cannot be told apart, so that one token has to open both.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let ((host, port), (other_host, other_port)) = (self.host(), other.host());
+        host.eq_ignore_ascii_case(other_host) && port == other_port && self.base() == other.base()
+    }
+
     /// Returns where it stands if nothing else is said: below the workspace, by its own name.
     fn usual_path(&self) -> RepositoryPath {
         let name = self.base().rsplit('/').next().unwrap_or("repository");
@@ -333,6 +339,27 @@ mod tests {
         }
         let add = read(&json!({"url": "https://h.io/r", "mount_path": "/workspace/a b/"})).unwrap();
         assert_eq!(add.path.as_str(), "/workspace/a b");
+    }
+
+    #[test]
+    fn addresses_are_the_same_where_requests_cannot_be_told_apart() {
+        let url = |text: &str| RepositoryUrl::parse(text).unwrap();
+        let one = url("https://git.example/o/r");
+        for same in [
+            "https://git.example/o/r",
+            "https://GIT.example:443/o/r.git",
+            "https://git.example/o/r/",
+        ] {
+            assert!(one.is_same(&url(same)), "{same}");
+        }
+        for other in [
+            "https://git.example:8443/o/r",
+            "https://git.example/o/R",
+            "https://git.example/o/r/s",
+            "https://other.example/o/r",
+        ] {
+            assert!(!one.is_same(&url(other)), "{other}");
+        }
     }
 
     #[test]

@@ -199,8 +199,8 @@ async fn repositories_are_cloned_pulled_and_pushed_with_a_token_that_is_not_ther
     );
     assert!(of_two.count() > 0);
 
-    // Another token: what ran on goes on with it.
-    let resource = session["resources"][0]["id"].as_str().unwrap();
+    // Another token: what ran on goes on with it, whichever of its resources it was sent for.
+    let resource = session["resources"][1]["id"].as_str().unwrap();
     let id = session["id"].as_str().unwrap();
     let path = format!("/v1/sessions/{id}/resources/{resource}");
     let next = "tok-canary-after-rotation";
@@ -226,7 +226,7 @@ async fn repositories_are_cloned_pulled_and_pushed_with_a_token_that_is_not_ther
 async fn what_cannot_be_cloned_is_one_of_five_errors_and_the_session_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let repositories = Repositories::new(dir.path());
-    // Of two tokens for one repository the first one counts, so each case has its own.
+    // A session has one token for a repository, so each case has its own.
     for name in ["none", "wrong", "branch", "commit"] {
         repositories.make(name, TOKEN);
     }

@@ -38,16 +38,19 @@ pub(super) fn add(mut desk: Desk<'_, '_>, resource: &Mounted) -> Result<Decision
     Ok(desk.done(Answer::Appended))
 }
 
-/// Notes that a repository has another token.
+/// Notes that a repository has another token: all resources of its address, for they have the same.
 pub(super) fn rotate(mut desk: Desk<'_, '_>, resource: ResourceId) -> Result<Decision, Refusal> {
     let config = desk.state.config.as_deref();
-    let repositories = config.map_or(&[][..], |config| &config.repositories);
-    if !repositories.iter().any(|known| known.id == resource) {
+    let same = config.map_or_else(Vec::new, |config| config.same_repository(resource));
+    let same: Vec<_> = same.iter().map(|known| known.id).collect();
+    if same.is_empty() {
         return Err(Problem::not_found(format_args!("resource `{resource}`")).into());
     }
     close::refuse_ended(&desk.state)?;
     let at = desk.at();
-    desk.note(0, Kind::ResourceUpdated, &ResourceUpdated { resource, at })?;
+    for resource in same {
+        desk.note(0, Kind::ResourceUpdated, &ResourceUpdated { resource, at })?;
+    }
     Ok(desk.done(Answer::Appended))
 }
 

@@ -18,15 +18,20 @@ fn resource(number: u8) -> ResourceId {
 
 /// A session at work with one repository.
 fn with_repository() -> World {
+    with_repositories(&["https://git.example/o/r"])
+}
+
+/// A session at work with repositories, numbered from 1.
+fn with_repositories(urls: &[&str]) -> World {
     let mut world = working();
-    let repository: Repository = serde_json::from_value(json!({
-        "id": resource(1), "url": "https://git.example/o/r", "path": "/workspace/r",
-        "at": parts::moment(1),
-    }))
-    .unwrap();
+    let repository = |(number, url): (u8, &&str)| -> Repository {
+        let body = json!({"id": resource(number), "url": url, "path": format!("/workspace/{number}"),
+            "at": parts::moment(1)});
+        serde_json::from_value(body).unwrap()
+    };
     let from = world.state().config.clone().unwrap();
     let config = Config {
-        repositories: vec![repository],
+        repositories: (1..).zip(urls).map(repository).collect(),
         ..(*from).clone()
     };
     let update = Update {
@@ -95,6 +100,22 @@ fn another_token_is_a_record_of_a_repository_that_is_there() {
     world.appended(&["x.resource_updated"]);
     let config = world.state().config.clone().unwrap();
     assert!(config.repositories[0].updated.is_some());
+}
+
+#[test]
+fn another_token_is_that_of_all_resources_of_its_repository() {
+    let mut world = with_repositories(&[
+        "https://git.example/o/r",
+        "https://git.example/o/other",
+        "https://git.example:443/o/r.git",
+    ]);
+    let (resource, by) = (resource(3), parts::client());
+    world.propose(&Proposal::Rotate { resource, by }).unwrap();
+    world.appended(&["x.resource_updated", "x.resource_updated"]);
+    let config = world.state().config.clone().unwrap();
+    let updated = config.repositories.iter().map(|known| known.updated);
+    let updated: Vec<_> = updated.map(|at| at.is_some()).collect();
+    assert_eq!(updated, [true, false, true]);
 }
 
 #[test]

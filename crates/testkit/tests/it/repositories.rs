@@ -152,7 +152,7 @@ async fn tokens_go_with_their_session_and_with_one_that_never_came_to_be() {
             .unwrap();
         found.map(|found| found.revision)
     };
-    let seal = |revision| Ok(token(session, &first, revision));
+    let seal = |repository: &Repository, revision| Ok(token(session, repository, revision));
     life.kernel
         .rotate(life.key, session, first.id, seal)
         .await
