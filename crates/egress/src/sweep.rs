@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use outlast_kernel::Sweep;
-use outlast_protocol::id::{SessionId, VaultId};
+use outlast_protocol::id::{ResourceId, SessionId, VaultId};
 use outlast_scrub::Scrubber;
 use outlast_store::{Away, ReadError};
 use outlast_vault::{Failure, Vault};
 
-/// Knows the secrets of a session by its vaults.
+/// Knows the secrets of a session by its vaults and repositories.
 #[derive(Clone, Debug)]
 pub struct Sweeper(Vault);
 
@@ -20,8 +20,13 @@ impl Sweeper {
 
 #[async_trait]
 impl Sweep for Sweeper {
-    async fn of(&self, session: SessionId, vaults: &[VaultId]) -> Result<Scrubber, ReadError> {
-        match self.0.scrubber(vaults).await {
+    async fn of(
+        &self,
+        session: SessionId,
+        vaults: &[VaultId],
+        repositories: &[ResourceId],
+    ) -> Result<Scrubber, ReadError> {
+        match self.0.scrubber(vaults, repositories).await {
             Ok(scrubber) => Ok(scrubber),
             Err(Failure::Store(words)) => Err(ReadError::Unavailable(Away::other(words))),
             Err(failure) => {

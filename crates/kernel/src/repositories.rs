@@ -26,7 +26,7 @@ use tokio::time::sleep;
 pub use self::tokens::Draft;
 pub(crate) use self::tokens::tidy;
 use self::verdict::Verdict;
-use crate::{Kernel, LeaseError, calls::Job, checkpoint::Use};
+use crate::{Kernel, LeaseError, calls::Job, checkpoint::Use, sweep};
 
 /// The longest that one repository may take; the bound of every call holds too.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -74,7 +74,7 @@ impl Job {
             if !self.lacks(&state, hand, repository.id) {
                 continue;
             }
-            match self.clone_one(hand, repository).await? {
+            match self.clone_one(&state, hand, repository).await? {
                 Some(verdict) => self.tell(hand, repository, verdict).await?,
                 // The hand is gone, or somebody wants the thread stopped.
                 None => return Ok(()),
@@ -99,6 +99,7 @@ impl Job {
     /// Runs the clone; `None` if nothing can be said of it.
     async fn clone_one(
         &self,
+        state: &State,
         hand: &Arc<dyn Hand>,
         repository: &Repository,
     ) -> Result<Option<Verdict>, LeaseError> {
@@ -116,7 +117,11 @@ impl Job {
             }
         };
         match done {
-            Ok(result) => Ok(Some(Verdict::of(&text(&result)))),
+            Ok(result) => {
+                // A host may say what it was told.
+                let scrubber = self.inner.scrubber(state).await?;
+                Ok(Some(Verdict::of(&text(&sweep::result(&scrubber, result)))))
+            }
             Err(stale @ CallError::Stale { .. }) => Err(LeaseError::Over(stale.to_string())),
             Err(CallError::Lost(_)) => Ok(None),
         }

@@ -13,7 +13,7 @@ use outlast_blobs::Reader;
 use outlast_protocol::{
     CallResult,
     content::{Block, Source},
-    id::{SessionId, VaultId},
+    id::{ResourceId, SessionId, VaultId},
 };
 use outlast_scrub::Scrubber;
 use outlast_session::State;
@@ -24,14 +24,20 @@ use crate::kernel::Inner;
 /// Knows the secrets of sessions.
 #[async_trait]
 pub trait Sweep: Debug + Send + Sync {
-    /// Returns what finds the secrets that a session with these vaults may use, as they are now.
+    /// Returns what finds the secrets that a session with these vaults and repositories may use, as they
+    /// are now.
     ///
     /// Secrets that nobody can open are not looked for, since nobody is given them either.
     ///
     /// # Errors
     ///
     /// If the store cannot be read; it is asked again.
-    async fn of(&self, session: SessionId, vaults: &[VaultId]) -> Result<Scrubber, ReadError>;
+    async fn of(
+        &self,
+        session: SessionId,
+        vaults: &[VaultId],
+        repositories: &[ResourceId],
+    ) -> Result<Scrubber, ReadError>;
 }
 
 impl Inner {
@@ -45,14 +51,16 @@ impl Inner {
 
     /// Returns what finds the secrets of a session, and waits while the store is away.
     pub(crate) async fn scrubber(&self, state: &State) -> Result<Scrubber, ReadError> {
-        let config = state.config.as_ref();
-        let vaults = config.map(|config| config.vault_ids.as_slice());
-        match (&self.sweep, vaults) {
-            (Some(sweep), Some(vaults)) if !vaults.is_empty() => {
-                self.patiently(|| sweep.of(state.id, vaults)).await
-            }
-            _ => Ok(Scrubber::new([])),
+        let (Some(sweep), Some(config)) = (&self.sweep, state.config.as_deref()) else {
+            return Ok(Scrubber::new([]));
+        };
+        let repositories = config.repositories.iter().map(|known| known.id);
+        let repositories: Vec<_> = repositories.collect();
+        if config.vault_ids.is_empty() && repositories.is_empty() {
+            return Ok(Scrubber::new([]));
         }
+        self.patiently(|| sweep.of(state.id, &config.vault_ids, &repositories))
+            .await
     }
 }
 

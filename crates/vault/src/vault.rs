@@ -23,6 +23,7 @@ use crate::{
     refresh::Flights,
     seal::{self, Place},
     shelf::Shelf,
+    sweeper::Lender,
 };
 
 /// How long values are kept for the next one that asks.
@@ -72,7 +73,7 @@ pub(crate) struct Inner {
     pub(crate) turned_at: Mutex<Option<Instant>>,
     pub(crate) shelf: Shelf<VaultId, Arc<[Placed]>>,
     pub(crate) tokens: Shelf<ResourceId, Arc<[Token]>>,
-    pub(crate) sweepers: Shelf<VaultId, Scrubber>,
+    pub(crate) sweepers: Shelf<Lender, Scrubber>,
     pub(crate) flights: Flights,
     /// Refreshes go on if nobody waits for them: what a token endpoint gave is given once.
     pub(crate) tasks: TaskTracker,

@@ -4,6 +4,7 @@
 //! idle, and whenever somebody lists the files of the session.
 
 mod left;
+mod names;
 
 use std::{
     io,
@@ -14,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use outlast_blobs::Reader;
 use outlast_hands::files::Published;
 use outlast_protocol::{
     Micros,
@@ -28,6 +30,7 @@ use tokio::{io::AsyncReadExt as _, sync::Mutex as Turn, time::timeout};
 use super::{Loose, key};
 use crate::{kernel::Inner, per_session::PerSession, sweep};
 use left::{Bounds, Left, Told, Weight};
+use names::Names;
 
 /// How long a list of files waits for what is being published.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -92,7 +95,7 @@ impl Inner {
 
     async fn publish(self: &Arc<Self>, session: SessionId, hand: IncarnationId) {
         let listing = self.hands.provisioner().outputs(hand);
-        let listed = match self.hands.heard_io(listing).await {
+        let mut listed = match self.hands.heard_io(listing).await {
             Ok(listed) => listed,
             Err(fault) => {
                 let none = matches!(
@@ -122,8 +125,6 @@ impl Inner {
             each: self.options.file_bytes,
             all: self.options.output_bytes,
         };
-        let (wanted, mut left) = left::choose(listed, &known, bounds);
-        let mut weight = Weight::of(&known);
         let scrubber = match self.scrubber_of(session).await {
             Ok(scrubber) => scrubber,
             Err(fault) => {
@@ -131,11 +132,16 @@ impl Inner {
                 return;
             }
         };
+        let names = Names::sweep(&scrubber, &mut listed);
+        let (wanted, mut left) = left::choose(listed, &known, bounds);
+        let mut weight = Weight::of(&known);
         for output in wanted {
             let path = output.path.clone();
             let room = weight.room(&path, bounds);
+            let opening = self.hands.provisioner().output(hand, names.inside(&path));
+            let content = self.hands.heard_io(opening).await;
             match self
-                .publish_one((session, hand), output, room, &scrubber)
+                .publish_one(session, output, content, room, &scrubber)
                 .await
             {
                 Ok(bytes) => weight.take(&path, bytes),
@@ -156,13 +162,12 @@ impl Inner {
     /// Publishes one that may have so many bytes; returns how many it has.
     async fn publish_one(
         self: &Arc<Self>,
-        (session, hand): (SessionId, IncarnationId),
+        session: SessionId,
         output: Published,
+        content: io::Result<Reader>,
         most: u64,
         scrubber: &Scrubber,
     ) -> io::Result<u64> {
-        let opening = self.hands.provisioner().output(hand, &output.path);
-        let content = self.hands.heard_io(opening).await;
         // Words of a hand may name the output.
         let content = content.map_err(|fault| io::Error::from(fault.kind()))?;
         let blob = FileId::mint(self.clock.now(), &*self.entropy);

@@ -213,9 +213,13 @@ async fn repositories_are_cloned_pulled_and_pushed_with_a_token_that_is_not_ther
     tokio::time::sleep(std::time::Duration::from_secs(6)).await;
     let said = ran(client, &session, "git -C one pull -q 2>&1; echo $?", 4).await;
     assert_eq!(said, "0");
+    // What a host told of it, in whatever words, is marked.
+    let show = "a=tok-canary; printf '<%s>' \"$a-after-rotation\"";
+    let said = ran(client, &session, show, 5).await;
+    assert!(said.starts_with("<[secret sesrsc_"), "{said}");
     let search = "grep -rlsa tok-canary /workspace /tmp /home /etc /var /mnt /proc/self/environ | head -3; \
                   env | grep -c tok-canary || true";
-    let found = ran(client, &session, search, 5).await;
+    let found = ran(client, &session, search, 6).await;
     assert_eq!(found, "0");
     for secret in [TOKEN, next] {
         nowhere(&server, &session, secret).await;

@@ -51,7 +51,8 @@ async fn session(client: &Client, vault: &str) -> String {
 const SHOW: &str = r#"a=value-that; s="$a-nobody-may-see/1"; mkdir -p /mnt/session/outputs
 printf '<%s>\n' "$s"; printf %s "xy$s" | base64; printf %s "$s" | od -An -v -tx1 | tr -d ' \n'; echo
 head -c 70000 /dev/zero | tr '\0' x > /mnt/session/outputs/a.txt; printf %s "$s" >> /mnt/session/outputs/a.txt
-head -c 70000 /dev/zero | tr '\0' y >> /mnt/session/outputs/a.txt; echo "is $TOKEN end""#;
+head -c 70000 /dev/zero | tr '\0' y >> /mnt/session/outputs/a.txt
+mkdir "/mnt/session/outputs/${s%/*}"; echo > "/mnt/session/outputs/$s.txt"; echo "is $TOKEN end""#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_agent_shows_of_a_secret_is_marked() {
@@ -78,7 +79,9 @@ async fn what_an_agent_shows_of_a_secret_is_marked() {
     );
     assert!(!Value::from(events).to_string().contains(SECRET));
     let files = outputs(client, &with).await;
-    let bytes = content(client, &files[0].1).await;
+    assert_eq!(files[0].0, "[secret TOKEN removed].txt");
+    assert!(!files[0].1.to_string().contains(SECRET));
+    let bytes = content(client, &files[1].1).await;
     let text = String::from_utf8(bytes).unwrap();
     let expected = [
         &"x".repeat(70_000),

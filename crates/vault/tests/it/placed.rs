@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use outlast_protocol::id::ResourceId;
 use outlast_store::Secrets as _;
-use outlast_vault::{Hosts, Placed, keyring::Source};
+use outlast_vault::{Content, Hosts, Placed, keyring::Source};
 
 use crate::support::{OTHER, World, bearer, variable};
 
@@ -95,7 +96,7 @@ async fn what_is_looked_for_are_the_secrets_of_these_vaults_as_they_are() {
         .await;
     let text = "first-long-value a-long-token-of-one second-long-value";
     let clean = async || {
-        let scrubber = vault.scrubber(&[one]).await.unwrap();
+        let scrubber = vault.scrubber(&[one], &[]).await.unwrap();
         scrubber.text(text).into_owned()
     };
     let swept = clean().await;
@@ -110,5 +111,40 @@ async fn what_is_looked_for_are_the_secrets_of_these_vaults_as_they_are() {
         .await;
     tokio::time::advance(Duration::from_secs(6)).await;
     assert!(clean().await.starts_with("first-long-value [secret vcrd_"));
-    assert!(vault.scrubber(&[]).await.unwrap().is_idle());
+    assert!(vault.scrubber(&[], &[]).await.unwrap().is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_of_repositories_are_looked_for_too() {
+    let world = World::new();
+    let vault = world.vault().await;
+    let mint = || ResourceId::mint(world.now(), &*world.entropy);
+    let (one, other) = (mint(), mint());
+    let keep = async |resource: ResourceId, revision, token: &str| {
+        let content = Content::Repository {
+            url: "https://git.example/o/r".to_owned(),
+            token: token.into(),
+        };
+        let sealed = vault.seal(&resource.to_string(), "sesn_1", revision, &content);
+        assert!(world.store.replace_secret(sealed.unwrap()).await.unwrap());
+    };
+    keep(one, 1, "a-token-of-one").await;
+    keep(other, 1, "a-token-of-another").await;
+    let swept = async || {
+        let scrubber = vault.scrubber(&[], &[one, mint()]).await.unwrap();
+        scrubber
+            .text("a-token-of-one a-token-of-another a-rotated-token")
+            .into_owned()
+    };
+    let mark = format!("[secret {one} removed]");
+    assert_eq!(
+        swept().await,
+        format!("{mark} a-token-of-another a-rotated-token")
+    );
+    keep(one, 2, "a-rotated-token").await;
+    tokio::time::advance(Duration::from_secs(6)).await;
+    assert_eq!(
+        swept().await,
+        format!("a-token-of-one a-token-of-another {mark}")
+    );
 }
