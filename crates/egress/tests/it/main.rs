@@ -17,4 +17,5 @@ mod scene;
 mod tools;
 mod tunnels;
 mod upstream;
+mod vaulted;
 mod wire;
