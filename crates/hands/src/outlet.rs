@@ -29,7 +29,7 @@ const DIRECT: &str = "NO_PROXY";
 
 /// Names of files of authorities; a program that knows none of them reads [`BUNDLE`] by itself, or has
 /// a store of its own.
-const TRUST: [&str; 14] = [
+const TRUST: [&str; 15] = [
     "AWS_CA_BUNDLE",
     "BUNDLE_SSL_CA_CERT",
     "CARGO_HTTP_CAINFO",
@@ -44,6 +44,8 @@ const TRUST: [&str; 14] = [
     "PIP_CERT",
     "REQUESTS_CA_BUNDLE",
     "SSL_CERT_FILE",
+    // In lower case alone, and over the `cafile` of a project's `.npmrc`.
+    "npm_config_cafile",
 ];
 
 impl Outlet {

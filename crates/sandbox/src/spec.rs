@@ -66,8 +66,7 @@ pub struct Spec {
     pub base: Base,
     /// Layers between the two, the topmost first; nothing writes to them.
     pub above: Vec<PathBuf>,
-    /// Files of this sandbox alone over those, in memory: PID 1's, and no part of what is written. In a
-    /// plain layer they replace what is there.
+    /// Files of this sandbox alone over all else, in memory: read-only, and no part of what is written.
     pub cover: Vec<Cover>,
     /// What runs in it.
     pub purpose: Purpose,

@@ -123,6 +123,7 @@ async fn what_is_given_is_found_inside(fixture: &Fixture) {
         ("TOKEN", "a placeholder"),
         ("https_proxy", "http://127.0.0.1:3128"),
         ("SSL_CERT_FILE", crate::outlet::BUNDLE),
+        ("npm_config_cafile", crate::outlet::BUNDLE),
         ("NOTHING_OF_THE_KIND", "absent"),
     ] {
         let name = name.to_owned();

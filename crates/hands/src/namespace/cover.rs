@@ -1,5 +1,5 @@
 //! What leads programs out of a sandbox that has a way out: files of its incarnation alone, over
-//! everything else but what is written inside. So they are in no workspace and in no checkpoint.
+//! everything else. So they are in no workspace and in no checkpoint, and nothing inside changes them.
 
 use std::{
     fs::{self, File},

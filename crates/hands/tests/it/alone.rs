@@ -14,6 +14,7 @@ use outlast_hands::{
 };
 use serde_json::json;
 
+use crate::outlets::of_the_life_alone;
 use crate::support::{bash, call, failed, fine, open, recipe, sh, text};
 
 /// Names the inner half, and the folder it may use.
@@ -137,6 +138,7 @@ async fn rootless_inner(folder: &Path) {
         (driver.verdict().mode, &driver.verdict().refusal),
         (Mode::Rootless, &None)
     );
+    of_the_life_alone(&driver).await;
     let hand = driver.provision(&recipe).await.unwrap();
     assert_eq!(
         sh(&hand, "pwd; id -u; id -un; whoami").await,
@@ -433,6 +435,7 @@ async fn a_folder_that_cannot_carry_an_overlay_serves_plainly() {
         assert_eq!(sh(&hand, "cat file; hostname").await, "x\nsandbox");
         crate::checkpoints::there_and_back(&driver, &hand).await;
         driver.reap(next.incarnation, Keep::Nothing).await.unwrap();
+        of_the_life_alone(&driver).await;
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -9,6 +9,7 @@ use std::{
 
 use outlast_hands::{
     Hand, Keep, Outlet, Provisioner as _, Recipe,
+    namespace::Namespaces,
     outlet::{ADDRESS, BUNDLE},
 };
 
@@ -94,9 +95,18 @@ async fn seen(hand: &Arc<dyn Hand>) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_leads_out_is_of_the_life_and_not_of_the_workspace() {
-    let node = Node::new().await;
+    of_the_life_alone(&Node::new().await.driver).await;
+}
+
+/// Does what somebody inside can to have another list in the place of the own one.
+const SPOIL: &str = "mv /etc/ssl /etc/old; rm -rf /etc/ssl; ln -s /workspace /etc/ssl; \
+                     mkdir -p /workspace/certs; rm -rf /etc/apt; echo > /etc/apt; \
+                     echo AUTHORITY OF mine > /workspace/certs/ca-certificates.crt";
+
+/// Asserts that each life has what leads it out, as it was given, and that no workspace has it.
+pub(crate) async fn of_the_life_alone(driver: &Namespaces) {
     let first = open("first");
-    let hand = node.provision(&first).await;
+    let hand = driver.provision(&first).await.unwrap();
     let expected = |whose: &str| {
         format!("AUTHORITY OF {whose}\n2\nplaceholder of {whose}|http://127.0.0.1:3128|{BUNDLE}")
     };
@@ -108,30 +118,34 @@ async fn what_leads_out_is_of_the_life_and_not_of_the_workspace() {
         own.lines().count().to_string(),
         "what the system trusts"
     );
-    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
-    // Without root there is one user inside, who may spoil what it alone has.
-    for path in [BUNDLE, "/etc/apt/apt.conf.d/99outlet"]
-        .iter()
-        .filter(|_| is_root)
-    {
+    for path in [BUNDLE, "/etc/apt/apt.conf.d/99outlet"] {
         failed(&bash(&hand, &format!("echo 'AUTHORITY OF mine' >> {path}")).await);
+        failed(&bash(&hand, &format!("rm {path}")).await);
     }
     sh(&hand, "echo kept > /workspace/kept").await;
 
-    // The next life trusts its own alone, and one without a way out nobody.
+    // One without a way out trusts nobody, whatever it begins with.
+    let packed = driver.checkpoint(first.incarnation).await.unwrap();
+    let closed = recipe();
+    let restored = driver.restore(closed.incarnation, &closed.limits, packed);
+    restored.await.unwrap();
+    let hand_closed = driver.provision(&closed).await.unwrap();
+    assert_eq!(sh(&hand_closed, "cat /workspace/kept").await, "kept");
+    assert_eq!(seen(&hand_closed).await, "nobody\n0\n||");
+    driver
+        .reap(closed.incarnation, Keep::Nothing)
+        .await
+        .unwrap();
+
+    // The next life trusts its own alone.
+    sh(&hand, &format!("({SPOIL}) 2>/dev/null; true")).await;
     let second = Recipe {
         predecessor: Some(first.incarnation),
         ..open("second")
     };
-    let hand = node.provision(&second).await;
+    let hand = driver.provision(&second).await.unwrap();
     assert_eq!(seen(&hand).await, expected("second"));
-    let packed = node.driver.checkpoint(second.incarnation).await.unwrap();
-    let third = recipe();
-    let restored = node
-        .driver
-        .restore(third.incarnation, &third.limits, packed);
-    restored.await.unwrap();
-    let hand = node.provision(&third).await;
-    assert_eq!(sh(&hand, "cat /workspace/kept").await, "kept");
-    assert_eq!(seen(&hand).await, "nobody\n0\n||");
+    for life in [first.incarnation, second.incarnation] {
+        driver.reap(life, Keep::Nothing).await.unwrap();
+    }
 }

@@ -182,14 +182,14 @@ fn become_program(plan: &Plan, fds: &Descriptors, socket: &OwnedFd) -> Result<()
     loopback()?;
     rustix::process::umask(Permissions::from_raw_mode(0o022));
     root::seclude()?;
-    let covered = cover::below(plan, fds.cover.as_ref())?;
+    let covered = cover::lay(plan, fds.cover.as_ref())?;
     let disk = wait_for_layer(plan, socket)?;
-    let lowers: Vec<_> = covered.into_iter().chain(lowers).collect();
-    root::build(plan, &lowers, disk.as_ref())?;
+    let lowers = covered.iter().chain(&lowers).map(OwnedFd::as_fd);
+    root::build(plan, &lowers.collect::<Vec<_>>(), disk.as_ref())?;
     binds::show(plan, &folders)?;
+    cover::show(plan, covered.as_ref())?;
     root::enter()?;
     proc::bound_ipc(plan.limits.memory_bytes);
-    cover::within(plan, fds.cover.as_ref())?;
     proc::mask()?;
     dev::seal()?;
     identity::limit(&plan.limits)?;

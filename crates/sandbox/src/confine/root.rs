@@ -2,7 +2,7 @@
 
 use std::{
     ffi::CString,
-    os::fd::{AsRawFd as _, OwnedFd},
+    os::fd::{AsRawFd as _, BorrowedFd, OwnedFd},
     path::Path,
 };
 
@@ -49,7 +49,7 @@ pub(super) fn seclude() -> Result<(), Failure> {
 /// Mounts everything below [`ROOT`].
 pub(super) fn build(
     plan: &Plan,
-    lowers: &[OwnedFd],
+    lowers: &[BorrowedFd<'_>],
     disk: Option<&OwnedFd>,
 ) -> Result<(), Failure> {
     let within = match disk {
@@ -74,7 +74,7 @@ pub(super) fn build(
 }
 
 /// Mounts the writable layer, which is in the folder or `within` one of it, over the others.
-fn layers(layering: Layering, lowers: &[OwnedFd], within: &str) -> Result<(), Failure> {
+fn layers(layering: Layering, lowers: &[BorrowedFd<'_>], within: &str) -> Result<(), Failure> {
     match layering {
         Layering::Overlay => {
             let names = lowers
