@@ -34,15 +34,22 @@ fn set(dir: &Path, seconds: i64) {
     fs::rename(new, dir.join("clock")).unwrap();
 }
 
-/// Starts a server by that clock, whose sandboxes may become two hours old.
-async fn start(dir: &Path, key: Option<&str>) -> Binary {
+/// Prepares a server by that clock.
+fn command(dir: &Path) -> tokio::process::Command {
     let mut command = Binary::command(dir);
     command
         .env("LD_PRELOAD", library())
         .env("FAKETIME_TIMESTAMP_FILE", dir.join("clock"))
         .env("FAKETIME_NO_CACHE", "1")
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-        .env("NO_FAKE_STAT", "1")
+        .env("NO_FAKE_STAT", "1");
+    command
+}
+
+/// Starts a server by that clock, whose sandboxes may become two hours old.
+async fn start(dir: &Path, key: Option<&str>) -> Binary {
+    let mut command = command(dir);
+    command
         .env("OUTLAST__HANDS__MAX_AGE_SECONDS", (2 * HOUR).to_string())
         .env("OUTLAST__HANDS__CHECKPOINT_IDLE_SECONDS", "1")
         .env("OUTLAST__RETRIES__FIRST_SECONDS", "0.2");
@@ -153,4 +160,40 @@ async fn a_clock_that_jumps_delays_nothing_and_ends_nothing() {
     assert!(server.stop().await.success());
     let verified = Output::of(outlast(dir).arg("verify")).await;
     assert_eq!(verified.code, Some(0), "{verified:?}");
+}
+
+/// Starts a server by a clock that is set so, which keeps a day of its audit log, and has it make a
+/// vault; returns how many the log tells of, and how often something was taken out of it.
+async fn audited(dir: &Path, offset: i64, key: &mut Option<String>) -> (usize, usize) {
+    set(dir, offset);
+    let mut command = command(dir);
+    command.env("OUTLAST__AUDIT__KEEP_DAYS", "1");
+    let server = Binary::start_as(&mut command, dir, key.as_deref()).await;
+    let own = fs::read_to_string(dir.join("local.key")).unwrap();
+    *key = Some(own.trim().to_owned());
+    // Old entries are first looked for at the start.
+    sleep(Duration::from_secs(1)).await;
+    let vault = json!({"display_name": "one more"});
+    server.client.post("/v1/vaults", &vault).await.unwrap();
+    let listed = server.client.list("/outlast/v1/audit", &[], 1_000).await;
+    let listed = listed.unwrap();
+    let count = |action: &str| {
+        let entries = listed.iter().filter(|entry| entry["action"] == action);
+        entries.count()
+    };
+    let counted = (count("POST /v1/vaults"), count("audit.trim"));
+    assert!(server.stop().await.success());
+    counted
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_set_far_ahead_takes_nothing_out_of_the_audit_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let mut key = None;
+    assert_eq!(audited(dir, -4 * DAY, &mut key).await, (1, 0));
+    assert_eq!(audited(dir, 3_650 * DAY, &mut key).await, (2, 0));
+    assert_eq!(audited(dir, -36 * HOUR, &mut key).await, (3, 0));
+    // By a clock for which entries vouch the first and the third go; that of the future stays.
+    assert_eq!(audited(dir, 0, &mut key).await, (2, 1));
 }
