@@ -9,7 +9,11 @@ use outlast_kernel::{Bound, Unreachable};
 use outlast_protocol::id::IncarnationId;
 use outlast_reach::{Dialer, Host};
 use rustls::{ClientConfig, ServerConfig};
-use tokio::{net::TcpStream, sync::Semaphore};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinHandle,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -17,6 +21,7 @@ use super::{
     audit::{Audit, Decided},
     authority::Authority,
     credentials::{Credentials, Held},
+    listen,
     options::{AWAY, DIALING, Options},
     place::Place,
     policy::{Policy, Rule},
@@ -64,8 +69,8 @@ pub(crate) struct Hand {
     dialing: Semaphore,
     /// Cuts everything.
     stop: CancellationToken,
-    /// Ends the listening of the moment.
-    listening: Mutex<CancellationToken>,
+    /// What listens at the moment.
+    listening: tokio::sync::Mutex<Option<JoinHandle<()>>>,
     tasks: TaskTracker,
     authority: OnceLock<Option<Authority>>,
     worn: Mutex<HashMap<Place, Kept>>,
@@ -85,7 +90,7 @@ impl Hand {
             away: Arc::new(Semaphore::new(AWAY)),
             dialing: Semaphore::new(DIALING),
             stop: CancellationToken::new(),
-            listening: Mutex::default(),
+            listening: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),
             authority: OnceLock::new(),
             worn: Mutex::default(),
@@ -94,7 +99,7 @@ impl Hand {
     }
 
     /// Runs something until it ends or the hand is let go.
-    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
             tokio::select! {
@@ -102,18 +107,18 @@ impl Hand {
                 () = stop.cancelled() => {}
                 () = work => {}
             }
-        });
+        })
     }
 
-    /// Begins to listen anew: whoever listened before stops.
-    pub(crate) fn listen(&self) -> CancellationToken {
-        let token = CancellationToken::new();
-        let mut listening = self
-            .listening
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *listening, token.clone()).cancel();
-        token
+    /// Listens anew; nothing listens where something did before when this returns.
+    pub(crate) async fn listen(self: &Arc<Self>, listener: TcpListener) {
+        let mut listening = self.listening.lock().await;
+        if let Some(before) = listening.take() {
+            before.abort();
+            // Ended, in whatever way.
+            drop(before.await);
+        }
+        *listening = Some(self.spawn(listen::accept(self.clone(), listener)));
     }
 
     /// Cuts everything; nothing more leaves when this returns.

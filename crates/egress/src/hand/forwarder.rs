@@ -15,7 +15,6 @@ use super::{
     audit::Audit,
     bound::{self, Hand, Shared},
     credentials::{Credentials, Way},
-    listen,
     options::Options,
     tls::Trust,
 };
@@ -125,8 +124,7 @@ impl Network for Forwarder {
         if let Some(before) = before {
             before.cut().await;
         }
-        let stop = hand.listen();
-        hand.spawn(listen::accept(hand.clone(), listener, stop));
+        hand.listen(listener).await;
     }
 
     async fn unreachable(&self, incarnation: IncarnationId) -> Option<Arc<[Unreachable]>> {

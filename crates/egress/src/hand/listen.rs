@@ -7,7 +7,6 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::{sleep, timeout},
 };
-use tokio_util::sync::CancellationToken;
 
 use super::{
     answer::Answer,
@@ -18,15 +17,10 @@ use super::{
 };
 use crate::metric_definitions as metrics;
 
-/// Accepts until told to stop.
-pub(crate) async fn accept(hand: Arc<Hand>, listener: TcpListener, stop: CancellationToken) {
+/// Accepts for ever.
+pub(crate) async fn accept(hand: Arc<Hand>, listener: TcpListener) {
     loop {
-        let accepted = tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
+        match listener.accept().await {
             Ok((stream, _)) => receive(&hand, stream),
             Err(error) => {
                 tracing::warn!(%error, "a hand's connection cannot be accepted: {error}");

@@ -51,6 +51,17 @@ async fn a_hand_that_is_bound_anew_obeys_that_alone() {
 }
 
 #[tokio::test]
+async fn of_two_listeners_of_one_life_the_later_one_alone_is_served() {
+    let scene = Scene::start(Networking::Unrestricted, open()).await;
+    let later = attach(&scene.forwarder, scene.bound.clone()).await;
+    // Nobody holds the earlier one any more when that returns.
+    assert!(tokio::net::TcpStream::connect(scene.proxy).await.is_err());
+    let host = Host::echo().await;
+    let at = format!("a.example:{}", host.port());
+    assert!(Wire::tunnel(later, &at).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_hand_that_is_attached_again_as_it_was_goes_on() {
     let scene = Scene::start(Networking::Unrestricted, open()).await;
     let host = Host::echo().await;
