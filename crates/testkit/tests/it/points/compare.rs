@@ -8,8 +8,9 @@
 //! * **Recovery records**, which may be there in any number: `x.claimed` and `x.released` (another
 //!   brain took over), the three records of a model request that was made again
 //!   (`span.model_request_start`, `x.request_ended`, `span.model_request_end`), `x.hand_wanted`,
-//!   `x.hand_lost` and `x.intended` (another hand took a call over), `x.noted` (a harness that is
-//!   not ours notes again what it has forgotten).
+//!   `x.hand_lost` and `x.intended` (another hand took a call over), `x.cloned` (another brain or hand
+//!   tried a repository), `x.resource_updated` (a client sent a token again), `x.noted` (a harness that
+//!   is not ours notes again what it has forgotten).
 //! * **What follows the clock**: `x.checkpointed`, `session.usage` with what requests cost, and
 //!   `x.arrived.agent.tool_result`, since a result that is early in one run is in its turn in another;
 //!   the order in which calls that run side by side are settled.
@@ -22,7 +23,7 @@ use outlast_session::{Kind, Record};
 use regex::Regex;
 
 /// Records of which a death may leave more, or fewer.
-const RECOVERY: [Kind; 12] = [
+const RECOVERY: [Kind; 14] = [
     Kind::Claimed,
     Kind::Released,
     Kind::RequestStart,
@@ -31,6 +32,8 @@ const RECOVERY: [Kind; 12] = [
     Kind::HandWanted,
     Kind::HandLost,
     Kind::Intended,
+    Kind::Cloned,
+    Kind::ResourceUpdated,
     Kind::Noted,
     Kind::Checkpointed,
     Kind::SessionUsage,

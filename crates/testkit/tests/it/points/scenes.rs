@@ -1,11 +1,14 @@
 //! What is played: every kind of record occurs in one of the scenes.
 
-use outlast_protocol::id::SessionId;
+use std::sync::Arc;
+
+use outlast_kernel::{Unreachable, network::fake::Notes};
+use outlast_protocol::id::{CredentialId, SessionId, VaultId};
 use outlast_session::{Phase, Thread};
 use serde_json::{Value, json};
 
 use super::stage::{Stage, message, script};
-use crate::sim::world::stranger::Stranger;
+use crate::sim::world::{setup::BEGIN, stranger::Stranger};
 
 /// A scene that is played once undisturbed, and once for each point at which its process dies.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -32,6 +35,8 @@ pub(crate) enum Scene {
     Expires,
     /// Events that lose their words.
     Redacts,
+    /// A repository, another token for it, a way out and a credential that is of no use there.
+    Lends,
     /// A harness that is not ours.
     Stranger,
     /// One that comes to nothing again and again.
@@ -39,7 +44,7 @@ pub(crate) enum Scene {
 }
 
 impl Scene {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Calls,
         Self::Asks,
         Self::Turns,
@@ -51,6 +56,7 @@ impl Scene {
         Self::Goes,
         Self::Expires,
         Self::Redacts,
+        Self::Lends,
         Self::Stranger,
         Self::Parks,
     ];
@@ -70,7 +76,8 @@ impl Scene {
             | Self::Ends
             | Self::Goes
             | Self::Expires
-            | Self::Redacts => None,
+            | Self::Redacts
+            | Self::Lends => None,
         }
     }
 
@@ -81,7 +88,11 @@ impl Scene {
         } else {
             Value::Null
         };
-        let session = stage.session(&first).await;
+        let session = if self == Self::Lends {
+            lending(stage).await
+        } else {
+            stage.session(json!({ "initial_events": first })).await
+        };
         match self {
             Self::Calls => calls(stage, session).await,
             Self::Asks => asks(stage, session).await,
@@ -94,6 +105,7 @@ impl Scene {
             Self::Goes => goes(stage, session).await,
             Self::Expires => expires(stage, session).await,
             Self::Redacts => redacts(stage, session).await,
+            Self::Lends => lends(stage, session).await,
             Self::Stranger | Self::Parks => {
                 stage.send(session, &message("hello")).await;
                 stage.rests(session).await;
@@ -235,4 +247,34 @@ async fn redacts(stage: &mut Stage, session: SessionId) {
     let wish = json!({ "event_ids": spoken, "because": "a leak" });
     stage.post(&path, &wish).await;
     stage.play(session, &json!([{"text": "go on"}])).await;
+}
+
+/// Makes a session with a repository, whose vault has a credential that its environment makes useless.
+async fn lending(stage: &mut Stage) -> SessionId {
+    let notes = Notes::default();
+    stage.world.network = Some(Arc::new(notes.clone()));
+    let vault = stage
+        .post("/v1/vaults", &json!({"display_name": "mine"}))
+        .await;
+    let vault = vault["id"].as_str().unwrap();
+    notes.say_unreachable(vec![Unreachable {
+        credential: CredentialId::mint(BEGIN, &stage.world.branch("credential")),
+        vault: VaultId::parse(vault).unwrap(),
+        hosts: vec!["api.example".to_owned()],
+    }]);
+    let repository = json!({"type": "github_repository", "url": "https://git.example/o/r",
+        "authorization_token": "a-token-of-it"});
+    stage
+        .session(json!({"vault_ids": [vault], "resources": [repository]}))
+        .await
+}
+
+async fn lends(stage: &mut Stage, session: SessionId) {
+    let steps = json!([{"calls": [bash(&json!({"command": "c"}))]}, {"text": "{{results}}"}]);
+    stage.play(session, &steps).await;
+    let resource = stage.repository(session);
+    let path = format!("/v1/sessions/{session}/resources/{resource}");
+    let token = json!({"authorization_token": "another-token-of-it"});
+    stage.post(&path, &token).await;
+    stage.play(session, &steps).await;
 }

@@ -160,14 +160,19 @@ impl Stage {
         id(&self.ask(Method::POST, "/v1/files", kind, &form).await)
     }
 
-    /// Makes a session with its first events.
-    pub(crate) async fn session(&mut self, events: &Value) -> SessionId {
-        let mut body = json!({ "agent": self.agent, "environment_id": self.environment });
-        if !events.is_null() {
-            body["initial_events"] = events.clone();
-        }
+    /// Makes a session of the agent, with what is said beside.
+    pub(crate) async fn session(&mut self, mut body: Value) -> SessionId {
+        body["agent"] = json!(self.agent);
+        body["environment_id"] = json!(self.environment);
         let made = self.post("/v1/sessions", &body).await;
         SessionId::parse(&id(&made)).unwrap()
+    }
+
+    /// Returns the resource of a session's repository.
+    pub(crate) fn repository(&self, session: SessionId) -> String {
+        let state = self.watcher.session(session).unwrap();
+        let config = state.config.as_deref().unwrap();
+        config.repositories[0].id.to_string()
     }
 
     /// Sends events.

@@ -7,6 +7,7 @@
 
 mod hands;
 mod model;
+mod network;
 pub(crate) mod setup;
 pub(crate) mod stranger;
 
@@ -24,7 +25,7 @@ use outlast_api::Api;
 use outlast_egress::Gateway;
 use outlast_hands::{Limits, fake::Fakes};
 use outlast_harness::{Options as Loop, Retries, Worker};
-use outlast_kernel::{Claims, Kernel, Parts, Schedule};
+use outlast_kernel::{Claims, Kernel, Network, Parts, Schedule};
 use outlast_model::{Facts, Scripted};
 use outlast_protocol::{
     event::{self, ClientEvent},
@@ -41,6 +42,7 @@ use outlast_testkit::{
     mortal::{Mortal, Wrong},
     random::Seeded,
     time::RuntimeClock,
+    vault,
 };
 use serde_json::{Value, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -48,6 +50,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use self::{
     hands::Reached,
     model::ReachedModel,
+    network::ReachedNetwork,
     setup::{BEGIN, OneModel, answer, config, options},
     stranger::Stranger,
 };
@@ -78,6 +81,8 @@ pub(crate) struct World {
     pub(crate) forgetful: bool,
     /// The harness that sessions run with, if it is not ours.
     pub(crate) stranger: Option<Stranger>,
+    /// What serves the ways out of hands, if they have any.
+    pub(crate) network: Option<Arc<dyn Network>>,
     model: Arc<Scripted>,
     root: Seeded,
     lives: AtomicU64,
@@ -139,6 +144,7 @@ impl World {
             wrong: None,
             forgetful: false,
             stranger: None,
+            network: None,
             model: Arc::new(Scripted::new()),
             root,
             lives: AtomicU64::new(0),
@@ -172,7 +178,9 @@ impl World {
         let shutdown = CancellationToken::new();
         let memory = Arc::new(self.memory.clone());
         let entropy = Arc::new(self.branch("vault"));
-        let vault = outlast_testkit::vault::under("", memory, self.clock.clone(), entropy).await;
+        let clock = self.clock.clone();
+        let vault = vault::under(vault::KEY, memory, clock, entropy).await;
+        vault.unlock().await;
         let router = outlast_api::router(Api {
             kernel: kernel.clone(),
             vault,
@@ -207,7 +215,10 @@ impl World {
                 forgetful: self.forgetful,
             }),
             blobs: Arc::new(blobs::Mortal::under(self.blobs.clone(), faults.clone())),
-            network: None,
+            network: self.network.clone().map(|inner| {
+                let faults = faults.clone();
+                Arc::new(ReachedNetwork { inner, faults }) as Arc<dyn Network>
+            }),
             sweep: None,
             clock: self.clock.clone(),
             entropy: Arc::new(self.root.branch(&format!("life {number}"))),

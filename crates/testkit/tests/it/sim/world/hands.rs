@@ -1,6 +1,6 @@
 //! Hands as one process reaches them: a dead one asks for nothing and hears of nothing.
 
-use std::{io, sync::Arc};
+use std::{io, net::TcpListener, sync::Arc};
 
 use async_trait::async_trait;
 use outlast_hands::{
@@ -74,6 +74,10 @@ impl Provisioner for Reached {
     async fn fate(&self, incarnation: IncarnationId) -> Option<String> {
         let fate = self.inner.fate(incarnation);
         self.faults.pass_whole("fate", fate).await
+    }
+
+    async fn outlet(&self, incarnation: IncarnationId) -> io::Result<Option<TcpListener>> {
+        self.io("outlet", self.inner.outlet(incarnation)).await
     }
 
     async fn recall(&self, incarnation: IncarnationId, call: EventId) -> Recalled {
