@@ -94,6 +94,13 @@ async fn a_variable_is_a_placeholder_inside_and_itself_at_its_host() {
     let said = ran(client, &session, &ask, 3).await;
     let sum: u64 = next.bytes().map(u64::from).sum();
     assert_eq!(said, format!("{placeholder} {sum}"));
+    // An archived vault lends nothing, TLS stays closed then, and the session goes on.
+    let archive = format!("/v1/vaults/{vault}/archive");
+    client.post(&archive, &json!({})).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+    let said = ran(client, &session, &ask.replace("-sS", "-sSk"), 4).await;
+    let sum: u64 = placeholder.bytes().map(u64::from).sum();
+    assert_eq!(said, format!("{placeholder} {sum}"));
     for secret in [TOKEN, next] {
         nowhere(&server, &session, secret).await;
     }
