@@ -71,6 +71,15 @@ pub trait Secrets: Debug + Send + Sync {
         now: Micros,
         until: Micros,
     ) -> Result<bool, WriteError>;
+
+    /// Ends the note that somebody refreshes a secret of this revision until that time: it failed, and
+    /// whoever asks next need not wait. Another's note stays; none is no error.
+    async fn end_refresh(
+        &self,
+        owner: &str,
+        revision: u64,
+        until: Micros,
+    ) -> Result<(), WriteError>;
 }
 
 /// Objects that belong to a parent, and are written together with their secrets.

@@ -428,6 +428,15 @@ impl<S: Secrets> Secrets for Faulty<S> {
     ) -> Result<bool, WriteError> {
         self.inner.claim_refresh(owner, revision, now, until).await
     }
+
+    async fn end_refresh(
+        &self,
+        owner: &str,
+        revision: u64,
+        until: Micros,
+    ) -> Result<(), WriteError> {
+        self.inner.end_refresh(owner, revision, until).await
+    }
 }
 
 #[async_trait]

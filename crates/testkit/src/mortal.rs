@@ -385,6 +385,19 @@ impl<S: Secrets> Secrets for Mortal<S> {
         )
         .await
     }
+
+    async fn end_refresh(
+        &self,
+        owner: &str,
+        revision: u64,
+        until: Micros,
+    ) -> Result<(), WriteError> {
+        self.writing(
+            "end_refresh",
+            self.inner.end_refresh(owner, revision, until),
+        )
+        .await
+    }
 }
 
 #[async_trait]

@@ -38,5 +38,6 @@ pub async fn under(
         clock,
         entropy,
         dialer: Dialer::new(here, Arc::new(System), Duration::from_secs(5)),
+        authorities: Vec::new(),
     })
 }

@@ -1,11 +1,11 @@
 //! Requests to places that clients named: token endpoints and MCP servers.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use outlast_protocol::credential::HttpResponse;
 use outlast_reach::{Dialer, Host};
 use outlast_scrub::Scrubber;
-use reqwest::{Client, RequestBuilder, Response, Url, header::CONTENT_TYPE, redirect};
+use reqwest::{Certificate, Client, RequestBuilder, Response, Url, header::CONTENT_TYPE, redirect};
 use zeroize::Zeroizing;
 
 use crate::Secret;
@@ -21,7 +21,10 @@ const SHOWN: usize = 4_096;
 
 /// Sends requests to what a [`Dialer`] may reach, at the address that was checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Outside(Dialer);
+pub(crate) struct Outside {
+    dialer: Dialer,
+    authorities: Arc<[Vec<u8>]>,
+}
 
 /// An answer, whatever its status.
 #[derive(Debug)]
@@ -50,8 +53,12 @@ pub(crate) enum Wanted {
 }
 
 impl Outside {
-    pub(crate) fn new(dialer: Dialer) -> Self {
-        Self(dialer)
+    pub(crate) fn new(dialer: Dialer, authorities: Vec<Vec<u8>>) -> Self {
+        let authorities = authorities.into();
+        Self {
+            dialer,
+            authorities,
+        }
     }
 
     /// Posts what `make` makes of a request. Redirects are not followed: they would carry secrets to
@@ -76,11 +83,17 @@ impl Outside {
             .map_err(|error| Unanswered(format!("`{name}` is no host: {error}")))?;
         let port = url.port_or_known_default().unwrap_or(443);
         let addresses: Vec<SocketAddr> = self
-            .0
+            .dialer
             .resolve(&host, port)
             .await
             .map_err(|error| Unanswered(error.to_string()))?;
+        let authorities = self
+            .authorities
+            .iter()
+            .map(|der| Certificate::from_der(der));
+        let authorities: Vec<_> = authorities.collect::<Result<_, _>>().map_err(unanswered)?;
         let client = Client::builder()
+            .tls_certs_merge(authorities)
             // A proxy would resolve the name again.
             .no_proxy()
             .redirect(redirect::Policy::none())

@@ -95,6 +95,23 @@ pub enum Failure {
     },
 }
 
+impl Failure {
+    /// Tells whether the token endpoint gave nothing, or there is none.
+    fn is_of_endpoint(&self) -> bool {
+        match self {
+            Self::NotRenewable { .. }
+            | Self::Refused { .. }
+            | Self::Unsure { .. }
+            | Self::Unreached { .. } => true,
+            Self::Locked(_)
+            | Self::Unsealed(_)
+            | Self::Store(_)
+            | Self::Gone { .. }
+            | Self::Busy { .. } => false,
+        }
+    }
+}
+
 /// What a refresh gave: the content, and its revision.
 pub(crate) type Renewed = (Content, u64);
 
@@ -174,12 +191,16 @@ impl Vault {
                 return Ok((content, sealed.revision));
             }
             let now = self.0.clock.now();
-            let claim = self
-                .0
-                .store
-                .claim_refresh(&owner, revision, now, now.after(NOTE));
+            let note = now.after(NOTE);
+            let claim = self.0.store.claim_refresh(&owner, revision, now, note);
             if claim.await.map_err(written)? {
-                return self.ask(credential, content, revision).await;
+                let asked = self.ask(credential, content, revision).await;
+                if asked.as_ref().is_err_and(Failure::is_of_endpoint) {
+                    // Nothing was given, so whoever asks next may ask at once. If this is not written the
+                    // note ends by itself.
+                    drop(self.0.store.end_refresh(&owner, revision, note).await);
+                }
+                return asked;
             }
             sleep(POLL).await;
         }

@@ -47,6 +47,8 @@ pub struct Parts {
     pub entropy: Arc<dyn Entropy>,
     /// Connects to token endpoints and MCP servers.
     pub dialer: Dialer,
+    /// Certificates in DER of authorities that vouch for those, beside the system's.
+    pub authorities: Vec<Vec<u8>>,
 }
 
 /// Seals and opens secrets, and lends them to those that forward requests. Cheap to clone.
@@ -97,7 +99,7 @@ impl Vault {
             ring: parts.ring,
             clock: parts.clock,
             entropy: parts.entropy,
-            outside: Outside::new(parts.dialer),
+            outside: Outside::new(parts.dialer, parts.authorities),
             root: OnceLock::new(),
             trouble: Mutex::new(Some("it was not unlocked yet".to_owned())),
             missed: Notify::new(),

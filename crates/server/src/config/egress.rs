@@ -17,7 +17,8 @@ pub struct Egress {
     /// Hosts of package registries, in place of the usual ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package_registries: Option<Vec<String>>,
-    /// A file in PEM of authorities that vouch for hosts to which a credential goes, beside the system's.
+    /// A file in PEM of authorities that vouch for hosts to which a credential goes, beside the system's; also
+    /// for token endpoints and MCP servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authorities: Option<PathBuf>,
     /// Connections that one sandbox may have open at once.

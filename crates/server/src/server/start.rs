@@ -81,8 +81,7 @@ impl Server {
         let (database, blobs) = open(config, data_dir, &facts).await?;
         let hands = Arc::new(Hands::open(config, data_dir, starter).await?);
         let outlets = config.egress.options(address)?;
-        let rule = outlets.rule.clone();
-        let vault = vault::open(config, &database, data_dir, rule).await;
+        let vault = vault::open(config, &database, data_dir, &outlets).await;
         let known = Arc::default();
         let network = egress::network(outlets, &vault, &known);
         let sweep: Arc<dyn Sweep> = Arc::new(Sweeper::new(vault.clone()));

@@ -2,7 +2,8 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use outlast_reach::{Dialer, Rule, System};
+use outlast_egress::hand::Options;
+use outlast_reach::{Dialer, System};
 use outlast_vault::{Parts, Vault, keyring::Sources};
 
 use super::database::Database;
@@ -16,7 +17,7 @@ pub(super) async fn open(
     config: &Config,
     database: &Database,
     data_dir: &Path,
-    rule: Rule,
+    outlets: &Options,
 ) -> Vault {
     let entropy = Arc::new(OsEntropy);
     let ring = Sources::open(config.vault.source(data_dir), entropy.clone()).await;
@@ -26,7 +27,8 @@ pub(super) async fn open(
         ring: Arc::new(ring),
         clock: Arc::new(SystemClock::new()),
         entropy,
-        dialer: Dialer::new(rule, Arc::new(System), WAIT),
+        dialer: Dialer::new(outlets.rule.clone(), Arc::new(System), WAIT),
+        authorities: outlets.authorities.iter().map(|one| one.to_vec()).collect(),
     });
     vault.unlock().await;
     vault

@@ -9,6 +9,7 @@ pub(super) async fn run(world: &impl AsyncFn() -> World) {
     one_of_two_replaces(&world().await).await;
     one_of_many_refreshes(&world().await).await;
     a_refresh_that_hangs_is_over_in_time(&world().await).await;
+    a_refresh_that_failed_is_over_at_once(&world().await).await;
     all_are_read_in_order(&world().await).await;
     what_is_wrapped_anew_stays_what_it_is(&world().await).await;
     one_of_many_is_the_first(&world().await).await;
@@ -119,6 +120,26 @@ async fn a_refresh_that_hangs_is_over_in_time(world: &World) {
     assert!(!claim().await);
     world.pass(Duration::from_secs(1));
     assert!(claim().await);
+}
+
+async fn a_refresh_that_failed_is_over_at_once(world: &World) {
+    let family = Family::found(world).await;
+    family.ward("a").await;
+    let now = world.clock.now();
+    let (own, other) = (
+        now.after(Duration::from_secs(30)),
+        now.after(Duration::from_secs(31)),
+    );
+    let claim = || world.store.claim_refresh("a", 1, now, own);
+    assert!(claim().await.unwrap());
+    // Neither another's note, nor one of another revision, nor one of nobody.
+    for (owner, revision, until) in [("a", 1, other), ("a", 2, own), ("b", 1, own)] {
+        let ended = world.store.end_refresh(owner, revision, until).await;
+        ended.unwrap();
+        assert!(!claim().await.unwrap());
+    }
+    world.store.end_refresh("a", 1, own).await.unwrap();
+    assert!(claim().await.unwrap());
 }
 
 async fn one_of_many_is_the_first(world: &World) {

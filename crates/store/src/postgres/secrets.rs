@@ -96,6 +96,20 @@ pub(super) async fn claim(
     Ok(tx.run(text, &values).await? > 0)
 }
 
+/// Ends a note that somebody refreshes a secret.
+pub(super) async fn unclaim(
+    tx: &Connection,
+    owner: &str,
+    revision: u64,
+    until: Micros,
+) -> Result<(), Fault> {
+    let text = "UPDATE secrets SET refreshing = NULL \
+                WHERE owner = $1 AND revision = $2 AND refreshing = $3";
+    let values: [Value<'_>; 3] = [&owner, &integer(revision), &until.0];
+    tx.run(text, &values).await?;
+    Ok(())
+}
+
 /// Removes the secret of an owner, and those of all that belong to it.
 pub(super) async fn purge(tx: &Connection, id: &str) -> Result<(), Fault> {
     let text = "DELETE FROM secrets WHERE owner = $1 OR parent = $1";

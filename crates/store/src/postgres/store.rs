@@ -206,6 +206,15 @@ impl Secrets for Postgres {
     ) -> Result<bool, WriteError> {
         Ok(secrets::claim(&*self.pool.get().await?, owner, revision, now, until).await?)
     }
+
+    async fn end_refresh(
+        &self,
+        owner: &str,
+        revision: u64,
+        until: Micros,
+    ) -> Result<(), WriteError> {
+        Ok(secrets::unclaim(&*self.pool.get().await?, owner, revision, until).await?)
+    }
 }
 
 #[async_trait]

@@ -97,6 +97,20 @@ pub(super) fn claim(
     Ok(transaction.prepare_cached(text)?.execute(values)? > 0)
 }
 
+/// Ends a note that somebody refreshes a secret.
+pub(super) fn unclaim(
+    transaction: &Connection,
+    owner: &str,
+    revision: u64,
+    until: Micros,
+) -> Result<(), Fault> {
+    let text = "UPDATE secrets SET refreshing = NULL \
+                WHERE owner = ?1 AND revision = ?2 AND refreshing = ?3";
+    let values = params![owner, integer(revision), until.0];
+    transaction.prepare_cached(text)?.execute(values)?;
+    Ok(())
+}
+
 /// Removes the secret of an owner, and those of all that belong to it.
 pub(super) fn purge(transaction: &Connection, id: &str) -> Result<(), Fault> {
     let text = "DELETE FROM secrets WHERE owner = ?1 OR parent = ?1";

@@ -236,6 +236,17 @@ impl Secrets for Sqlite {
         self.write(move |tx| secrets::claim(tx, &owner, revision, now, until).map(Ok))
             .await
     }
+
+    async fn end_refresh(
+        &self,
+        owner: &str,
+        revision: u64,
+        until: Micros,
+    ) -> Result<(), WriteError> {
+        let owner = owner.to_owned();
+        self.write(move |tx| secrets::unclaim(tx, &owner, revision, until).map(Ok))
+            .await
+    }
 }
 
 #[async_trait]

@@ -78,6 +78,22 @@ impl Secrets for Memory {
             true
         }))
     }
+
+    async fn end_refresh(
+        &self,
+        owner: &str,
+        revision: u64,
+        until: Micros,
+    ) -> Result<(), WriteError> {
+        let mut inner = self.lock();
+        let held = inner.secrets.get_mut(owner);
+        let own =
+            held.filter(|held| held.secret.revision == revision && held.refreshing == Some(until));
+        if let Some(held) = own {
+            held.refreshing = None;
+        }
+        Ok(())
+    }
 }
 
 #[async_trait]

@@ -195,6 +195,22 @@ async fn a_refusal_is_told_without_secrets_and_not_asked_for_again_at_once() {
 }
 
 #[tokio::test]
+async fn after_a_failure_whoever_asks_next_asks_at_once() {
+    let (world, provider) = (World::new(), Provider::start().await);
+    let (one, other) = (world.vault().await, world.vault().await);
+    let parent = world.family().await;
+    let content = oauth(URL, &provider.token(), Some(world.now()));
+    world.credential(&one, parent, &content).await;
+    provider.instead(503, "{}");
+    let error = one.bearer(&[parent], URL).await.unwrap_err();
+    assert!(matches!(error, Failure::Unsure { .. }), "{error}");
+    // The clock of the test stands still: a note that stayed would be waited for in vain.
+    let next = other.bearer(&[parent], URL).await.unwrap().unwrap();
+    assert_eq!(next.token.expose(), "access-token-1");
+    assert_eq!(provider.asked(), 2);
+}
+
+#[tokio::test]
 async fn what_an_endpoint_says_is_told_apart() {
     for (status, body, refused) in [
         (401, "", true),

@@ -59,6 +59,7 @@ impl World {
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
             dialer: Dialer::new(rule, Arc::new(System), Duration::from_secs(5)),
+            authorities: Vec::new(),
         })
     }
 

@@ -5,7 +5,8 @@ use std::{fs, path::Path};
 /// What the document calls a test: a file, and maybe a function in it.
 fn named(document: &str) -> Vec<(&str, Option<&str>)> {
     let spans = document.split('`').skip(1).step_by(2);
-    let tests = spans.filter(|span| span.starts_with("crates/"));
+    let places = ["crates/", "fuzz/", "tests/"];
+    let tests = spans.filter(|span| places.iter().any(|place| span.starts_with(place)));
     tests
         .map(|span| match span.split_once("::") {
             Some((file, test)) => (file, Some(test)),
