@@ -14,6 +14,7 @@ mod opened;
 mod plain;
 mod requests;
 mod scene;
+mod slow;
 mod tools;
 mod tunnels;
 mod upstream;

@@ -19,6 +19,7 @@ mod doctor;
 mod edges;
 mod files;
 mod first_session;
+mod floods;
 mod gateway;
 mod hosts;
 mod images;

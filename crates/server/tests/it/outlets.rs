@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use crate::support::{Binary, Does as _, TestServer, said, until};
 
 /// Where registries are: loopback, but no address that programs take for their own machine.
-const PLACE: &str = "127.0.0.2";
+pub(crate) const PLACE: &str = "127.0.0.2";
 
 /// Makes a Python package, an npm package, a git repository and a Debian repository below a folder.
 const REGISTRY: &str = r#"
@@ -105,7 +105,7 @@ async fn answer(State(registry): State<Registry>, uri: Uri) -> Result<Page, Stat
 }
 
 /// Makes a session in an environment of that networking.
-async fn session(client: &Client, networking: Value) -> (String, String) {
+pub(crate) async fn session(client: &Client, networking: Value) -> (String, String) {
     let body = json!({"name": "place", "config": {"type": "cloud", "networking": networking}});
     let environment = client.post("/v1/environments", &body).await.unwrap();
     let more = json!({"environment_id": environment["id"]});
@@ -115,7 +115,7 @@ async fn session(client: &Client, networking: Value) -> (String, String) {
 }
 
 /// Plays one turn of one command; returns what came of it.
-async fn ran(client: &Client, session: &str, command: &str, turn: usize) -> String {
+pub(crate) async fn ran(client: &Client, session: &str, command: &str, turn: usize) -> String {
     said(&client.ran(session, command, turn).await)
         .trim()
         .to_owned()
