@@ -76,7 +76,7 @@ fn said<T>(read: Result<T, Problem>) -> Option<T> {
         Ok(read) => Some(read),
         Err(problem) => {
             let words = &problem.message;
-            assert!(!words.is_empty() && words.len() < 4_096, "{words}");
+            assert!(!words.is_empty() && words.len() < 16_384, "{words}");
             assert!(!words.contains(['\0', '\u{1b}']), "{words:?}");
             None
         }

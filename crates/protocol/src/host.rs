@@ -13,9 +13,21 @@ pub(crate) fn is_label(label: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
+/// The longest name that DNS has.
+const LONGEST: usize = 253;
+
 /// Checks a whole name: one label or several; an IPv4 address passes too.
+///
+/// What no client takes for a host would be accepted and mean nothing: a last label of digits makes an
+/// address or nothing, and not everything behind `xn--` is a name.
 pub(crate) fn is_name(name: &str) -> bool {
-    name.split('.').all(is_label)
+    let is_short = name.len() <= LONGEST;
+    is_short && name.split('.').all(is_label) && url::Host::parse(name).is_ok()
+}
+
+/// Tells whether a name is an IPv4 address, in whatever form.
+fn is_address(name: &str) -> bool {
+    matches!(url::Host::parse(name), Ok(url::Host::Ipv4(_)))
 }
 
 /// Reads an entry of a list of hosts: a name, an IPv4 address, or `*.` and a name for its subdomains.
@@ -38,6 +50,8 @@ pub(crate) fn entry(at: &At<'_>) -> Result<String, Problem> {
         "must have `*` only as the whole first label, as in `*.example.com`"
     } else if !is_name(name) {
         "must be a host name such as `example.com`, or `*.example.com` for its subdomains"
+    } else if name != text && is_address(name) {
+        "must have a name behind `*.`; an address has nothing below it"
     } else {
         return Ok(text.to_owned());
     };
@@ -59,8 +73,14 @@ mod tests {
         ] {
             assert!(is_name(good), "{good}");
         }
-        let long = "a".repeat(64);
+        let (long, longer) = ("a".repeat(64), "a.".repeat(130) + "a");
         for bad in [
+            "256.1.1.1",
+            "1.2.3.4.5",
+            "a.1",
+            "xn--a",
+            "xn--.example",
+            &longer,
             "",
             ".",
             "a.",

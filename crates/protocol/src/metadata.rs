@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::read::{At, Slot};
+use crate::read::{At, Slot, excerpt};
 use crate::{ErrorCode, Problem, limits};
 
 /// The pairs, by key.
@@ -31,6 +31,7 @@ pub fn create(slot: Slot<'_>) -> Result<Metadata, Problem> {
     let mut pairs = Metadata::new();
     for (key, value) in at.map()? {
         let Value::String(value) = value else {
+            let key = excerpt(key);
             return Err(at.refuse(format_args!("the value of `{key}` must be a string")));
         };
         pairs.insert(key.clone(), value.clone());
@@ -51,6 +52,7 @@ pub fn patch(slot: Slot<'_>, empty: EmptyValue) -> Result<MetadataPatch, Problem
             Value::String(value) if value.is_empty() && empty == EmptyValue::Deletes => None,
             Value::String(value) => Some(value.clone()),
             Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                let key = excerpt(key);
                 return Err(at.refuse(format_args!(
                     "the value of `{key}` must be a string, or null to delete it"
                 )));
@@ -118,7 +120,7 @@ fn check_pairs(path: &str, pairs: &Metadata) -> Result<(), Problem> {
 }
 
 fn wrong_key(key: &str) -> Option<String> {
-    let shown = crate::read::excerpt(key);
+    let shown = excerpt(key);
     let count = key.chars().count();
     if !(1..=limits::METADATA_KEY).contains(&count) {
         return Some(format!(
@@ -131,7 +133,7 @@ fn wrong_key(key: &str) -> Option<String> {
 }
 
 fn wrong_value(key: &str, value: &str) -> Option<String> {
-    let shown = crate::read::excerpt(key);
+    let shown = excerpt(key);
     let count = value.chars().count();
     if count > limits::METADATA_VALUE {
         return Some(format!(

@@ -74,7 +74,7 @@ impl Scrubber {
         let Some(inner) = &self.0 else {
             return Cow::Borrowed(bytes);
         };
-        let found = inner.find(bytes);
+        let found = inner.find(bytes, &[]);
         if found.is_empty() {
             return Cow::Borrowed(bytes);
         }
@@ -97,10 +97,10 @@ impl Scrubber {
 }
 
 impl Inner {
-    /// Finds all occurrences, in order and apart from each other.
-    fn find(&self, bytes: &[u8]) -> Vec<Found> {
+    /// Finds all occurrences, in order and apart from each other; `earlier` is what came before the bytes.
+    fn find(&self, bytes: &[u8], earlier: &[u8]) -> Vec<Found> {
         let mut found: Vec<Found> = self.hits(bytes).collect();
-        for view in views::of(bytes) {
+        for view in views::of(bytes, earlier) {
             let hits: Vec<Found> = self.hits(view.bytes()).collect();
             found.extend(view.origins(bytes, hits));
         }

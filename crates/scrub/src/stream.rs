@@ -1,6 +1,6 @@
 //! Bytes that come in pieces: an occurrence may begin in one and end in another.
 
-use super::Scrubber;
+use super::{Scrubber, views};
 
 /// Bytes that come in pieces, without secrets wherever the pieces are cut.
 ///
@@ -9,6 +9,8 @@ use super::Scrubber;
 pub struct Stream {
     scrubber: Scrubber,
     held: Vec<u8>,
+    /// The end of what went on, as it came: a line of digits may have begun there.
+    before: Vec<u8>,
 }
 
 impl Stream {
@@ -16,6 +18,7 @@ impl Stream {
         Self {
             scrubber,
             held: Vec::new(),
+            before: Vec::new(),
         }
     }
 
@@ -30,34 +33,30 @@ impl Stream {
         if sure < inner.reach {
             return Vec::new();
         }
-        let found = inner.find(&self.held);
-        let mut end = unsplit(&self.held, sure);
-        for (range, _) in &found {
-            if range.start < end && range.end > end {
-                end = range.end;
-            }
+        let found = inner.find(&self.held, &self.before);
+        let mut end = views::unparted(&self.held, sure);
+        let mut ranges = found.iter().map(|(range, _)| range);
+        if let Some(range) = ranges.find(|range| range.start < end && range.end > end) {
+            // What overlaps it may not be all here yet, so it waits, unless it is all that waits.
+            end = if range.start > 0 {
+                range.start
+            } else {
+                range.end
+            };
         }
         let out = inner.marked(&self.held, 0..end, &found);
-        self.held.drain(..end);
+        self.before.extend(self.held.drain(..end));
+        let old = self.before.len().saturating_sub(views::BEFORE);
+        self.before.drain(..old);
         out
     }
 
     /// Returns what was held back.
     pub fn finish(self) -> Vec<u8> {
-        self.scrubber.bytes(&self.held).into_owned()
+        let Some(inner) = &self.scrubber.0 else {
+            return self.held;
+        };
+        let found = inner.find(&self.held, &self.before);
+        inner.marked(&self.held, 0..self.held.len(), &found)
     }
-}
-
-/// Moves an end back to where no escape is parted.
-fn unsplit(bytes: &[u8], mut end: usize) -> usize {
-    let is = |at: usize, byte: u8| bytes.get(at) == Some(&byte);
-    for back in [2, 1] {
-        if end >= back && is(end - back, b'%') {
-            end -= back;
-        }
-    }
-    while end > 0 && is(end - 1, b'\\') {
-        end -= 1;
-    }
-    end
 }

@@ -139,13 +139,47 @@ fn nothing_of_a_secret_is_printed() {
 
 #[test]
 fn what_is_held_back_is_bounded() {
-    let mut stream = scrubber(&["0123456789ab"]).stream();
-    let mut out = 0;
-    for piece in 1..=1_000 {
-        out += stream.push(&[b'x'; 100]).len();
-        assert!(piece * 100 - out < 1_000, "{piece}: {out}");
+    for piece in ["x", "\\", "%", "%5c", "\\u00", "ab\n", "\r\n"] {
+        let piece = piece.repeat(100);
+        let mut stream = scrubber(&["0123456789ab"]).stream();
+        let (mut came, mut out) = (0, 0);
+        for _ in 0..1_000 {
+            came += piece.len();
+            out += stream.push(piece.as_bytes()).len();
+            assert!(came - out < 2_000, "{came}: {out}");
+        }
+        assert_eq!(out + stream.finish().len(), came);
     }
-    assert_eq!(out + stream.finish().len(), 100_000);
+}
+
+#[test]
+fn a_line_that_began_in_what_went_on_is_one_all_the_same() {
+    let secret = "0123456789ab";
+    let scrubber = scrubber(&[secret]);
+    for before in 0..400 {
+        for end in ["\n", "\r\n", "\\n", "%0A"] {
+            let whole = [&vec![b'z'; before][..], secret.as_bytes(), &[b'y'; 200]].concat();
+            let text = format!("a {} b", lines(&STANDARD.encode(&whole), 60, end));
+            let mut stream = scrubber.stream();
+            let mut out = Vec::new();
+            for byte in text.as_bytes() {
+                out.extend(stream.push(&[*byte]));
+            }
+            out.extend(stream.finish());
+            let marked = scrubber.text(&text);
+            assert!(marked.contains("[TOKEN removed]"), "{text}");
+            assert_eq!(&*String::from_utf8_lossy(&out), &*marked, "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_line_behind_a_secret_stays() {
+    let scrubber = scrubber(&["0123456789ab"]);
+    let lines = format!("{}{}", "7".repeat(36), hex(b"0123456789ab"));
+    let text = format!("{lines}\r\n{}", "8".repeat(40));
+    let clean = format!("{}[TOKEN removed]\r\n{}", "7".repeat(36), "8".repeat(40));
+    assert_eq!(scrubber.text(&text), clean);
 }
 
 proptest! {

@@ -20,7 +20,8 @@ pub(super) struct View {
 enum Step {
     Percent,
     Json,
-    Lines,
+    /// The first line began so many digits before.
+    Lines(usize),
 }
 
 /// Takes what was decoded.
@@ -63,16 +64,32 @@ pub(super) fn reach(longest: usize) -> usize {
     lines.max(longest * escapes::WIDEST) + 1
 }
 
-/// Returns the views that can show what the bytes themselves do not.
-pub(super) fn of(bytes: &[u8]) -> Vec<View> {
-    let mut views: Vec<View> = View::new(bytes, Step::Lines, None).into_iter().collect();
+/// How many bytes before those that are looked at tell how a line began.
+pub(super) const BEFORE: usize = lines::SHORTEST * escapes::WIDEST;
+
+/// Returns the views that can show what the bytes themselves do not; `earlier` is what came before them.
+pub(super) fn of(bytes: &[u8], earlier: &[u8]) -> Vec<View> {
+    let lines = |earlier: &[u8]| Step::Lines(lines::run_before(earlier));
+    let mut views: Vec<View> = View::new(bytes, lines(earlier), None).into_iter().collect();
     for step in [Step::Percent, Step::Json] {
         if let Some(view) = View::new(bytes, step, None) {
-            views.extend(View::new(&view.bytes, Step::Lines, Some(step)));
+            let decoded = View::new(earlier, step, None);
+            let earlier = decoded.as_ref().map_or(earlier, View::bytes);
+            views.extend(View::new(&view.bytes, lines(earlier), Some(step)));
             views.push(view);
         }
     }
     views
+}
+
+/// Moves an end back to where it parts no escape.
+pub(super) fn unparted(bytes: &[u8], end: usize) -> usize {
+    let end = escapes::unparted(bytes, end, b'%', escapes::percent);
+    let end = escapes::unparted(bytes, end, b'\\', escapes::json);
+    // Two backslashes are one, so of a row of them the first and the second are not parted.
+    let before = bytes.get(..end).unwrap_or_default();
+    let row = before.iter().rev().take_while(|byte| **byte == b'\\');
+    end - row.count() % 2
 }
 
 impl View {
@@ -97,25 +114,33 @@ impl View {
         if found.is_empty() {
             return found;
         }
-        let starts = self.starts(original);
-        let at = |index: usize| starts.get(index).copied().unwrap_or_default();
-        // The byte behind the last one may begin after something that was skipped: that goes too.
-        let origin = |(range, secret): Found| (at(range.start)..at(range.end), secret);
-        found.into_iter().map(origin).collect()
+        let (own, below) = self.starts(original);
+        let start = |index: usize| own.get(index).copied().unwrap_or_default();
+        // What was skipped behind a byte of a line, such as the end of that line, stays.
+        let end = |index: usize| match self.step {
+            Step::Lines(_) => start(index.saturating_sub(1)) + 1,
+            Step::Percent | Step::Json => start(index),
+        };
+        let origin = |at: usize| match &below {
+            Some(below) => below.get(at).copied().unwrap_or_default(),
+            None => at,
+        };
+        let origins = |(range, secret): Found| {
+            let (start, end) = (start(range.start), end(range.end));
+            (origin(start)..origin(end), secret)
+        };
+        found.into_iter().map(origins).collect()
     }
 
-    /// Returns where each byte begins in the original; one more at the end.
-    fn starts(&self, original: &[u8]) -> Vec<usize> {
+    /// Returns where each byte begins in what it was decoded from, and one more at the end; and the same of
+    /// that, if it was decoded itself.
+    fn starts(&self, original: &[u8]) -> (Vec<usize>, Option<Vec<usize>>) {
         let Some(before) = self.before else {
-            return self.step.starts(original);
+            return (self.step.starts(original), None);
         };
         let mut middle = Vec::new();
         before.read(original, &mut middle);
-        let below = before.starts(original);
-        let upper = self.step.starts(&middle).into_iter();
-        upper
-            .map(|at| below.get(at).copied().unwrap_or_default())
-            .collect()
+        (self.step.starts(&middle), Some(before.starts(original)))
     }
 }
 
@@ -125,7 +150,7 @@ impl Step {
         match self {
             Self::Percent => escapes::read(bytes, b'%', escapes::percent, sink),
             Self::Json => escapes::read(bytes, b'\\', escapes::json, sink),
-            Self::Lines => lines::read(bytes, sink),
+            Self::Lines(before) => lines::read(bytes, before, sink),
         }
     }
 

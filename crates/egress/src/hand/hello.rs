@@ -42,10 +42,14 @@ pub(crate) async fn look<S: AsyncRead + Unpin>(client: &mut Rewind<S>) -> io::Re
     if client.seen().first() != Some(&HANDSHAKE) {
         return Ok(Start::Other);
     }
+    // What was read once is not read again: a client that sends byte by byte costs no more than its bytes.
+    let (mut acceptor, mut read) = (Acceptor::default(), 0);
     loop {
-        match hello(client.seen()) {
+        let new = client.seen().get(read..).unwrap_or_default();
+        read += new.len();
+        match hello(&mut acceptor, new) {
             Ok(Some(name)) => return Ok(Start::Tls(name)),
-            Ok(None) if client.seen().len() < LARGEST => {
+            Ok(None) if read < LARGEST => {
                 if client.look().await? == 0 {
                     return Ok(Start::Broken);
                 }
@@ -55,9 +59,11 @@ pub(crate) async fn look<S: AsyncRead + Unpin>(client: &mut Rewind<S>) -> io::Re
     }
 }
 
-/// Reads the name that a `ClientHello` asks for; none yet if it is not all there.
-fn hello(mut bytes: &[u8]) -> Result<Option<Option<String>>, rustls::Error> {
-    let mut acceptor = Acceptor::default();
+/// Reads on to the name that a `ClientHello` asks for; none yet if it is not all there.
+fn hello(
+    acceptor: &mut Acceptor,
+    mut bytes: &[u8],
+) -> Result<Option<Option<String>>, rustls::Error> {
     while !bytes.is_empty() {
         let read = acceptor.read_tls(&mut bytes);
         read.map_err(|error| rustls::Error::General(error.to_string()))?;

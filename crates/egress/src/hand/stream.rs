@@ -101,12 +101,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Idle<S> {
 /// A stream of which a beginning was looked at, which is read first.
 #[derive(Debug)]
 pub(crate) struct Rewind<S> {
-    seen: Bytes,
+    seen: BytesMut,
     stream: S,
 }
 
 impl<S: AsyncRead + Unpin> Rewind<S> {
     pub(crate) fn new(seen: Bytes, stream: S) -> Self {
+        let seen = seen.into();
         Self { seen, stream }
     }
 
@@ -119,12 +120,8 @@ impl<S: AsyncRead + Unpin> Rewind<S> {
     ///
     /// May be dropped without a loss.
     pub(crate) async fn look(&mut self) -> io::Result<usize> {
-        let mut more = BytesMut::with_capacity(4_096);
-        let count = self.stream.read_buf(&mut more).await?;
-        let mut seen = BytesMut::from(self.seen.as_ref());
-        seen.extend_from_slice(&more);
-        self.seen = seen.freeze();
-        Ok(count)
+        self.seen.reserve(4_096);
+        self.stream.read_buf(&mut self.seen).await
     }
 }
 

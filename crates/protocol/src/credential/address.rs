@@ -133,6 +133,8 @@ mod tests {
             "https://[::1/",
             "https://[a]/",
             "https://a_b/",
+            "http://080/mcp",
+            "https://xn--a/",
         ] {
             assert!(Parts::split(bad).is_err(), "{bad}");
         }

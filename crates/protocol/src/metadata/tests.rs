@@ -106,3 +106,19 @@ fn the_result_of_a_patch_is_bounded() {
     let bad = json!({"metadata": {"k": "x".repeat(513)}});
     assert!(patched(&bad, EmptyValue::Kept).is_err());
 }
+
+#[test]
+fn a_key_is_shown_in_part_and_without_signs_that_move_a_cursor() {
+    let key = format!("\u{1b}[2J{}", "k".repeat(5_000));
+    let body = json!({"metadata": {key: 1}});
+    let told = [
+        created(&body).unwrap_err(),
+        patched(&body, EmptyValue::Kept).unwrap_err(),
+    ];
+    for Problem { message, .. } in told {
+        assert!(
+            message.len() < 300 && !message.contains('\u{1b}'),
+            "{message:?}"
+        );
+    }
+}

@@ -229,7 +229,12 @@ fn split(text: &str) -> Option<(&str, Option<u16>, &str)> {
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     match authority.split_once(':') {
         None => Some((authority, None, path)),
-        Some((host, port)) => Some((host, Some(port.parse().ok()?), path)),
+        // Rust reads a leading plus sign, URLs have none.
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            let port = port.parse().ok().filter(|port| *port > 0)?;
+            Some((host, Some(port), path))
+        }
+        Some(_) => None,
     }
 }
 
@@ -257,7 +262,9 @@ fn wrong(text: &str) -> Option<&'static str> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let mut parts = path.split('/').skip(1).peekable();
     let named = parts.peek().is_some();
-    if !named || parts.any(|part| matches!(part, "" | "." | ".." | ".git")) {
+    // A repository is named without its `.git`, and stands in a folder of that name.
+    let bad = |part: &str| matches!(part.strip_suffix(".git").unwrap_or(part), "" | "." | "..");
+    if !named || parts.any(bad) {
         return Some(FORM);
     }
     None
@@ -384,6 +391,11 @@ mod tests {
             "https://git hub.com/o/r",
             "https://[::1]/o/r",
             "https://github.com/o/.git",
+            "https://github.com/o/..git",
+            "https://github.com/o/...git",
+            "https://github.com:+443/o/r",
+            "https://github.com:0/o/r",
+            "https://256.1.1.1/o/r",
             "https://github.com/-\n",
         ] {
             let told = read(&json!({ "url": url })).unwrap_err().message;

@@ -5,6 +5,9 @@ use super::Sink;
 /// Escapes of JSON are six bytes for one.
 pub(super) const WIDEST: usize = 6;
 
+/// The longest escape, its mark included.
+const LONGEST: usize = 12;
+
 /// One byte, or a character.
 pub(super) enum Escaped {
     Byte(u8),
@@ -40,6 +43,23 @@ pub(super) fn read(
         sink.run(bytes.get(done..).unwrap_or_default(), done);
     }
     done > 0
+}
+
+/// Moves an end back to the mark of an escape that it parts.
+pub(super) fn unparted(
+    bytes: &[u8],
+    end: usize,
+    mark: u8,
+    escape: impl Fn(&[u8]) -> Option<(Escaped, usize)>,
+) -> usize {
+    let parted = |at: &usize| {
+        let rest = bytes.get(at + 1..).unwrap_or_default();
+        let length = escape(rest).map_or(0, |(_, length)| length);
+        bytes.get(*at) == Some(&mark) && at + 1 + length > end
+    };
+    (end.saturating_sub(LONGEST)..end)
+        .find(parted)
+        .unwrap_or(end)
 }
 
 /// Finds the next mark: where there are many the next one is near.

@@ -5,8 +5,9 @@ use super::Sink;
 /// Lines of an encoding are at least so long, but for the last.
 pub(super) const SHORTEST: usize = 32;
 
-/// Joins lines of digits, with something else behind each joined text; tells whether there are any.
-pub(super) fn read(bytes: &[u8], sink: &mut impl Sink) -> bool {
+/// Joins lines of digits, with something else behind each joined text; tells whether there are any. The
+/// first line began so many digits before.
+pub(super) fn read(bytes: &[u8], earlier: usize, sink: &mut impl Sink) -> bool {
     let mut any = false;
     // Where the digits go on that were joined last.
     let mut open: Option<usize> = None;
@@ -15,7 +16,8 @@ pub(super) fn read(bytes: &[u8], sink: &mut impl Sink) -> bool {
         let before = end - usize::from(bytes.get(..end).is_some_and(|all| all.ends_with(b"\r")));
         let run = run_before(bytes.get(line..before).unwrap_or_default());
         let begin = before - run;
-        let goes_on = run >= SHORTEST && bytes.get(end + 1).is_some_and(is_digit);
+        let length = if begin == 0 { run + earlier } else { run };
+        let goes_on = length >= SHORTEST && bytes.get(end + 1).is_some_and(is_digit);
         if open.is_some_and(|open| open < begin || !goes_on) {
             // It ends within this line, or with it.
             close(bytes, open.take(), sink);
@@ -45,6 +47,6 @@ fn is_digit(byte: &u8) -> bool {
 }
 
 /// Returns how many digits a line ends with.
-fn run_before(line: &[u8]) -> usize {
+pub(super) fn run_before(line: &[u8]) -> usize {
     line.iter().rev().take_while(|byte| is_digit(byte)).count()
 }
