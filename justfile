@@ -29,6 +29,10 @@ doctests:
 clients:
     scripts/test install build clients compatibility readme
 
+# schemathesis over the API's own description.
+schema:
+    scripts/test build schema
+
 # A small real model on the CPU.
 model:
     scripts/test install build model

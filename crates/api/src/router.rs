@@ -13,7 +13,8 @@ use crate::{
     app::{App, Shared},
     audit, auth, credentials, environments, events, extract,
     failure::{Failure, overloaded},
-    files, health, keys, later, observe, own, resources, sessions, stream, threads, vaults,
+    files, health, keys, later, observe, openapi, own, resources, sessions, stream, threads,
+    vaults,
 };
 
 /// Builds the API.
@@ -50,6 +51,7 @@ pub fn router_beside(api: Api, beside: Beside) -> Router {
         .merge(own::routes())
         .merge(keys::routes())
         .merge(audit::routes())
+        .merge(openapi::routes())
         .merge(later::routes())
         .merge(beside.clients.layer(taken.clone()).with_state(()))
         .fallback(later::not_found)

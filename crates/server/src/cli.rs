@@ -142,6 +142,8 @@ enum Command {
     /// Show or check the configuration
     #[command(subcommand)]
     Config(config::Command),
+    /// Print the description of the API, for programs that make clients or tests of it
+    Openapi,
     /// Print the version
     Version,
 }
@@ -266,11 +268,17 @@ async fn dispatch(
             migrate::run(loaded, console).await
         }
         Command::Config(command) => config::run(&command, &common, environment, console),
-        Command::Version => {
-            console.line(concat!("outlast ", env!("CARGO_PKG_VERSION")))?;
-            Ok(Exit::Done)
-        }
+        Command::Openapi => print(console, outlast_api::DOCUMENT),
+        Command::Version => print(
+            console,
+            concat!("outlast ", env!("CARGO_PKG_VERSION"), "\n"),
+        ),
     }
+}
+
+fn print(console: &mut Console, text: &str) -> Result<Exit, Failure> {
+    console.write(text)?;
+    Ok(Exit::Done)
 }
 
 impl Common {

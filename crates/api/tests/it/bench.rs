@@ -22,7 +22,7 @@ use tokio::{sync::Mutex, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt as _;
 
-use crate::{reader::Reader, redact::redact};
+use crate::{openapi::Document, reader::Reader, redact::redact};
 
 /// The key of most requests.
 pub(crate) const KEY: &str = "sk-outlast-test";
@@ -212,9 +212,13 @@ impl Bench {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    /// Sends a request and reads its answer whole.
+    /// Sends a request and reads its answer whole, which has to be one that is described.
     pub(crate) async fn ask(&self, request: Request<Body>) -> Reply {
-        whole(self.raw(request).await).await
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let reply = whole(self.raw(request).await).await;
+        let misfit = Document::get().misfit(&method, &path, &reply);
+        assert_eq!(misfit, None, "{method} {path} is not described so");
+        reply
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {
@@ -225,9 +229,16 @@ impl Bench {
         self.ask(request(Method::DELETE, path, &[], "")).await
     }
 
+    /// Posts a body; one that is taken has to be one that is described.
     pub(crate) async fn post(&self, path: &str, body: Value) -> Reply {
-        self.ask(request(Method::POST, path, &[], &body.to_string()))
-            .await
+        let reply = self
+            .ask(request(Method::POST, path, &[], &body.to_string()))
+            .await;
+        if reply.status.is_success() {
+            let misfit = Document::get().misfit_of_body(path, &body);
+            assert_eq!(misfit, None, "{path} takes {body}, which is not described");
+        }
+        reply
     }
 
     /// Posts without a body.

@@ -25,6 +25,7 @@ mod full;
 mod keys;
 mod limits;
 mod once;
+mod openapi;
 mod paging;
 mod pressure;
 mod previews;

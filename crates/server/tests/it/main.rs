@@ -14,6 +14,7 @@ mod commands;
 mod config;
 mod deadlines;
 mod denied;
+mod described;
 mod disk;
 mod doctor;
 mod edges;
