@@ -18,6 +18,8 @@ pub(crate) mod managers;
 pub(crate) mod options;
 #[path = "../../crates/egress/src/hand/place.rs"]
 pub(crate) mod place;
+#[path = "../../crates/egress/src/hand/policy.rs"]
+pub(crate) mod policy;
 #[path = "../../crates/egress/src/hand/stream.rs"]
 pub(crate) mod stream;
 #[path = "../../crates/egress/src/hand/swapped.rs"]

@@ -40,7 +40,19 @@ pub use sweep::sweep;
 extern crate self as outlast_kernel;
 extern crate self as outlast_vault;
 pub use outlast_protocol::Secret;
+use outlast_protocol::id::{CredentialId, VaultId};
 
 /// Whose credentials are asked for: nobody asks here.
 #[derive(Debug)]
 pub struct Bound;
+
+/// A credential that is of no use, which is told to nobody here.
+#[derive(Debug)]
+pub struct Unreachable {
+    /// Which.
+    pub credential: CredentialId,
+    /// Its vault.
+    pub vault: VaultId,
+    /// Its hosts.
+    pub hosts: Vec<String>,
+}

@@ -13,6 +13,7 @@ use url::Url;
 
 use crate::hand::{
     credentials::{Held, Hosts, Way},
+    place::Place,
     worn::Worn,
 };
 
@@ -136,9 +137,15 @@ fn repository(text: &str, path: &str) {
     assert!(base.starts_with('/') && base.len() > 1, "{text}");
     assert!(url.path().starts_with(base), "{text}");
     let Ok(uri) = path.parse::<Uri>() else { return };
-    if !dressed(&own, base, &uri) {
+    let place = Place { host: own, port };
+    if !dressed(&place, port, base, &uri) {
         return;
     }
+    let other = port.wrapping_add(1);
+    assert!(
+        !dressed(&place, other, base, &uri),
+        "the token of {other} goes to {port}"
+    );
     let read = Url::parse(&format!("https://h{}", uri.path())).unwrap();
     let rest = read.path().strip_prefix(base);
     let below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -163,19 +170,21 @@ fn cloned(url: &str) {
     );
 }
 
-/// Tells whether a request gets the token of a repository.
-fn dressed(host: &Host, base: &str, uri: &Uri) -> bool {
+/// Tells whether a request to a place gets the token of a repository at that port.
+fn dressed(place: &Place, port: u16, base: &str, uri: &Uri) -> bool {
     let held = Held {
         credential: "sesrsc".to_owned(),
-        hosts: Hosts::These(vec![Pattern::Exact(host.clone())]),
+        vault: None,
+        hosts: Hosts::These(vec![Pattern::Exact(place.host.clone())]),
         way: Way::Basic {
+            port,
             path: base.to_owned(),
             user: "x-access-token".to_owned(),
             secret: "a token of a repository".into(),
         },
     };
     let mut headers = HeaderMap::new();
-    let worn = Worn::new(vec![held].into(), host);
+    let worn = Worn::new(vec![held].into(), place);
     let used = worn.dress(uri, &mut headers).unwrap();
     assert_eq!(
         headers.contains_key(header::AUTHORIZATION),

@@ -234,16 +234,13 @@ async fn dispatch(
             support_bundle::run(arguments, &loaded, found, console).await
         }
         Command::Verify(arguments) => {
-            let loaded = common.load(environment, None)?;
-            verify::run(arguments, &loaded, console)
+            verify::run(arguments, &common.load(environment, None)?, console)
         }
         Command::Heads(arguments) => {
-            let loaded = common.load(environment, None)?;
-            heads::run(arguments, &loaded, console)
+            heads::run(arguments, &common.load(environment, None)?, console)
         }
         Command::Export(arguments) => {
-            let loaded = common.load(environment, None)?;
-            export::run(arguments, &loaded, console)
+            export::run(arguments, &common.load(environment, None)?, console)
         }
         Command::Import(arguments) => {
             let loaded = common.load(environment, None)?;

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The shape of a stored [`State`]; another number is folded again from the log.
-pub const STATE_VERSION: u16 = 10;
+pub const STATE_VERSION: u16 = 11;
 
 /// Appends of one lease whose outcome can be asked for again.
 pub const RECENT: usize = 8;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod blobs;
+pub mod canary;
 pub mod faults;
 pub mod faulty;
 pub mod ledger;

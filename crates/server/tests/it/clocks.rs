@@ -162,8 +162,8 @@ async fn a_clock_that_jumps_delays_nothing_and_ends_nothing() {
     assert_eq!(verified.code, Some(0), "{verified:?}");
 }
 
-/// Starts a server by a clock that is set so, which keeps a day of its audit log, and has it make a
-/// vault; returns how many the log tells of, and how often something was taken out of it.
+/// Starts a server by a clock that is set so, which keeps a day of its audit log, and has it make an
+/// agent; returns how many the log tells of, and how often something was taken out of it.
 async fn audited(dir: &Path, offset: i64, key: &mut Option<String>) -> (usize, usize) {
     set(dir, offset);
     let mut command = command(dir);
@@ -173,15 +173,15 @@ async fn audited(dir: &Path, offset: i64, key: &mut Option<String>) -> (usize, u
     *key = Some(own.trim().to_owned());
     // Old entries are first looked for at the start.
     sleep(Duration::from_secs(1)).await;
-    let vault = json!({"display_name": "one more"});
-    server.client.post("/v1/vaults", &vault).await.unwrap();
+    let agent = json!({"name": "one more", "model": "scripted"});
+    server.client.post("/v1/agents", &agent).await.unwrap();
     let listed = server.client.list("/outlast/v1/audit", &[], 1_000).await;
     let listed = listed.unwrap();
     let count = |action: &str| {
         let entries = listed.iter().filter(|entry| entry["action"] == action);
         entries.count()
     };
-    let counted = (count("POST /v1/vaults"), count("audit.trim"));
+    let counted = (count("POST /v1/agents"), count("audit.trim"));
     assert!(server.stop().await.success());
     counted
 }

@@ -24,7 +24,7 @@ use tokio::{net::TcpListener, time::sleep};
 
 use crate::{
     outlets::{PLACE, ran, session},
-    support::{Binary, TestServer, until},
+    support::{Binary, Does as _, TestServer, until},
 };
 
 const MIB: u64 = 1 << 20;
@@ -136,7 +136,8 @@ async fn a_download_that_is_larger_than_the_disk_meets_its_limit_and_the_session
     assert_eq!(told, (1024 * MIB).to_string());
     let before_large = fountain.sent();
     let large = format!("curl -sS -o large http://{at}/10240");
-    let told = ran(client, &session, &large, 3).await;
+    // What ended it stands behind what was said.
+    let told = client.ran(&session, &large, 3).await["content"].to_string();
     assert!(told.contains("disk limit of 64 MiB was "), "{told}");
     let after = format!("rm -f large; {small}");
     assert_eq!(ran(client, &session, &after, 4).await, MIB.to_string());

@@ -113,7 +113,9 @@ async fn who_made_and_revoked_keys_is_told() {
     keys(at, &["revoke", &second]).await;
     let told = |entries: &[Value]| {
         let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or("-").to_owned();
-        let each = entries.iter().map(|entry| {
+        // What every test server is given to keep is in the log too.
+        let own = |entry: &&Value| !text(entry, "action").contains("/v1/vaults");
+        let each = entries.iter().filter(own).map(|entry| {
             (
                 text(entry, "action"),
                 text(entry, "subject_id"),

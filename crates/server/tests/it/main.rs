@@ -36,6 +36,7 @@ mod outlets;
 mod packages;
 mod pressure;
 mod readers;
+mod red;
 mod redacted;
 mod refusals;
 mod restart;

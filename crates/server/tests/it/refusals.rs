@@ -118,6 +118,8 @@ async fn a_fallback_is_named_and_its_key_is_not() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = Binary::command(dir.path());
     command
+        .env_remove("OUTLAST_UPSTREAM_API_KEY")
+        .env_remove("OUTLAST_UPSTREAM_BASE_URL")
         .env("ANTHROPIC_API_KEY", "sk-not-to-be-seen")
         .env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9");
     let server = Binary::start_as(&mut command, dir.path(), None).await;

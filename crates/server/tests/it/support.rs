@@ -2,6 +2,8 @@
 
 mod binary;
 mod disk;
+pub(crate) mod ear;
+pub(crate) mod guard;
 pub(crate) mod host;
 pub(crate) mod leftovers;
 pub(crate) mod log;
@@ -81,7 +83,8 @@ impl Does for Client {
             .post("/v1/environments", &json!({"name": "place"}))
             .await
             .unwrap();
-        let body = json!({"agent": agent["id"], "environment_id": place["id"]});
+        let mut body = json!({"agent": agent["id"], "environment_id": place["id"]});
+        guarded(self, &mut body);
         let session = self.post("/v1/sessions", &body).await.unwrap();
         session["id"].as_str().unwrap().to_owned()
     }
@@ -99,6 +102,7 @@ impl Does for Client {
             let place = self.post("/v1/environments", &place).await.unwrap();
             body["environment_id"] = place["id"].clone();
         }
+        guarded(self, &mut body);
         self.post("/v1/sessions", &body).await.unwrap()
     }
 
@@ -129,6 +133,21 @@ impl Does for Client {
             (ended >= count).then_some(events)
         })
         .await
+    }
+}
+
+/// Has a session use the vault that was planted, unless it has others, and what it brings be looked for.
+fn guarded(client: &Client, body: &mut Value) {
+    let Some(guard) = guard::Guard::at(client.url()) else {
+        return;
+    };
+    if let (Some(vault), Value::Null) = (guard.vault(), &body["vault_ids"]) {
+        body["vault_ids"] = json!([vault]);
+    }
+    for resource in body["resources"].as_array().into_iter().flatten() {
+        if let Some(token) = resource["authorization_token"].as_str() {
+            guard.hide("a repository's token", token);
+        }
     }
 }
 

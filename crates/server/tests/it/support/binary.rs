@@ -1,9 +1,11 @@
 //! The real binary: started, talked to, killed.
 
 use std::{
+    ffi::OsStr,
     fs::File,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
+    sync::Arc,
 };
 
 use outlast_server::client::Client;
@@ -14,7 +16,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{DEADLINE, host};
+use super::{DEADLINE, ear, guard::Guard, host};
 
 /// Makes a command of the binary with an environment that has nothing of this process.
 pub(crate) fn outlast(dir: &Path) -> Command {
@@ -52,6 +54,9 @@ impl Output {
     pub(crate) async fn of_child(child: Child) -> Self {
         let output = timeout(DEADLINE, child.wait_with_output()).await;
         let output = output.expect("the command ends").unwrap();
+        for said in [&output.stdout, &output.stderr] {
+            ear::note(said);
+        }
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Self {
             code: output.status.code(),
@@ -71,12 +76,17 @@ impl Output {
 }
 
 /// A server in a process of its own.
+///
+/// Whenever one ends the test fails if a secret of it stands where none may, as with a `TestServer`.
 #[derive(Debug)]
 pub(crate) struct Binary {
     child: Child,
     dir: PathBuf,
+    guard: Arc<Guard>,
     /// Whether sandboxes and their host live on without it.
     is_left: bool,
+    /// Whether other commands find all that it was started with.
+    is_usual: bool,
     pub(crate) client: Client,
     pub(crate) url: String,
     /// What it said first.
@@ -86,13 +96,19 @@ pub(crate) struct Binary {
 impl Binary {
     /// Starts a server on a free port and waits until it is ready.
     pub(crate) async fn start(dir: &Path, key: Option<&str>) -> Self {
-        Self::start_as(&mut Self::command(dir), dir, key).await
+        let mut started = Self::start_as(&mut Self::command(dir), dir, key).await;
+        started.is_usual = true;
+        started
     }
 
     /// Makes the command of a server on a free port.
     pub(crate) fn command(dir: &Path) -> Command {
         let mut command = outlast(dir);
-        command.env("OUTLAST__SERVER__LISTEN", "127.0.0.1:0");
+        command
+            .env("OUTLAST__SERVER__LISTEN", "127.0.0.1:0")
+            .env("OUTLAST_UPSTREAM_API_KEY", Guard::over(dir).model_key())
+            // Nobody is there: tests that ask a model say which.
+            .env("OUTLAST_UPSTREAM_BASE_URL", "http://127.0.0.1:1");
         command
     }
 
@@ -132,10 +148,19 @@ impl Binary {
             .and_then(|rest| rest.lines().next());
         let key = SecretString::from(key.or(made).unwrap().to_owned());
         let client = Client::new(&url, Some(&key)).unwrap().patient(DEADLINE);
+        let guard = Guard::over(dir);
+        guard.is_at(&url);
+        // Servers of one database seal under one master key, and these have one each.
+        let shares = |(name, _): (&OsStr, _)| name == "OUTLAST_DATABASE_URL";
+        if !command.as_std().get_envs().any(shares) {
+            guard.plant(&client).await;
+        }
         Self {
             child,
             dir: dir.to_owned(),
+            guard,
             is_left: false,
+            is_usual: false,
             client,
             url,
             banner,
@@ -145,7 +170,9 @@ impl Binary {
     /// Kills it as nothing can be prepared for. Its sandboxes live on.
     pub(crate) async fn kill(mut self) {
         self.is_left = true;
+        let alive = self.alive();
         self.child.kill().await.unwrap();
+        self.clean(alive);
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -153,21 +180,57 @@ impl Binary {
     }
 
     /// Asks it to end, and waits for that, then has the host of its sandboxes end.
-    pub(crate) async fn stop(self) -> ExitStatus {
-        let dir = self.dir.clone();
-        let status = self.leave().await;
-        host::end(&dir).await;
+    pub(crate) async fn stop(mut self) -> ExitStatus {
+        self.guard.ask(&self.client).await;
+        let mut wrong = self.alive();
+        if self.is_usual {
+            wrong.extend(self.bundle().await);
+        }
+        let status = self.ended().await;
+        host::end(&self.dir).await;
+        self.clean(wrong);
         status
     }
 
     /// Asks it to end, and waits for that. Its sandboxes live on.
     pub(crate) async fn leave(mut self) -> ExitStatus {
+        let alive = self.alive();
+        let status = self.ended().await;
+        self.clean(alive);
+        status
+    }
+
+    async fn ended(&mut self) -> ExitStatus {
         self.is_left = true;
         signal(self.pid(), "TERM").await;
         timeout(DEADLINE, self.child.wait())
             .await
             .expect("the server ends")
             .unwrap()
+    }
+
+    /// Looks for secrets in what ends with it.
+    fn alive(&self) -> Vec<String> {
+        let own: Vec<u32> = self.child.id().into_iter().collect();
+        let host: Vec<u32> = host::pid(&self.dir).into_iter().collect();
+        self.guard.alive(&own, &host)
+    }
+
+    /// Looks for secrets in what a support bundle shows of it, made as its operator does.
+    async fn bundle(&self) -> Vec<String> {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("support.tar.gz");
+        let mut command = Self::command(&self.dir);
+        command.arg("support-bundle").arg("-o").arg(&path);
+        let made = Output::of(&mut command).await;
+        assert_eq!(made.code, Some(0), "{made:?}");
+        self.guard.file(&path)
+    }
+
+    /// Fails if a secret was found, or is found in what is left.
+    fn clean(&self, mut wrong: Vec<String>) {
+        wrong.extend(self.guard.over_all());
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 }
 

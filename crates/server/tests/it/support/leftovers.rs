@@ -1,76 +1,24 @@
 //! What a server must not leave behind, and what must stand nowhere.
 
 use std::{
-    fs::{self, File},
-    io,
-    os::unix::fs::FileExt as _,
+    fs,
     path::{Path, PathBuf},
+    slice,
 };
 
-use rustix::fs::SeekFrom;
+use outlast_testkit::canary::Canary;
+pub(crate) use outlast_testkit::canary::below as files;
 
 /// Returns every place below `dir` that holds one of the needles, but for the file that may.
 pub(crate) fn holding(dir: &Path, needles: &[&str], but: &str) -> Vec<PathBuf> {
+    let mut canary = Canary::default();
+    for needle in needles {
+        canary.hide("it", needle);
+    }
+    let search = canary.search().unwrap();
     let mut found = files(dir);
-    found.retain(|path| !path.ends_with(but) && holds(path, needles).unwrap_or(false));
+    found.retain(|path| !path.ends_with(but) && !search.files(slice::from_ref(path)).is_empty());
     found
-}
-
-/// Returns every file below `dir`.
-pub(crate) fn files(dir: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut open = vec![dir.to_owned()];
-    while let Some(path) = open.pop() {
-        let Ok(kind) = fs::symlink_metadata(&path) else {
-            continue;
-        };
-        if kind.is_dir() {
-            open.extend(
-                fs::read_dir(&path)
-                    .into_iter()
-                    .flatten()
-                    .flatten()
-                    .map(|at| at.path()),
-            );
-        } else if kind.is_file() {
-            found.push(path);
-        }
-    }
-    found
-}
-
-/// Looks through a file piece by piece, and not through its holes: disks of sandboxes are large.
-fn holds(path: &Path, needles: &[&str]) -> io::Result<bool> {
-    const PIECE: usize = 1 << 20;
-    let longest = needles.iter().map(|needle| needle.len()).max().unwrap_or(0);
-    let file = File::open(path)?;
-    let (mut at, mut bytes) = (0, vec![0; PIECE]);
-    // Past the last data the system says so by an error.
-    while let Ok(data) = rustix::fs::seek(&file, SeekFrom::Data(at)) {
-        let hole = rustix::fs::seek(&file, SeekFrom::Hole(data))?;
-        let piece = usize::try_from(hole - data).unwrap_or(PIECE).min(PIECE);
-        let read = file.read_at(&mut bytes[..piece], data)?;
-        if read == 0 {
-            break;
-        }
-        if needles
-            .iter()
-            .any(|needle| contains(&bytes[..read], needle))
-        {
-            return Ok(true);
-        }
-        // The next piece begins a little before, for what lies across the edge.
-        let step = if read == PIECE { read - longest } else { read };
-        at = data + step as u64;
-    }
-    Ok(false)
-}
-
-fn contains(bytes: &[u8], needle: &str) -> bool {
-    let needle = needle.as_bytes();
-    // A page of nothing holds nothing; most are.
-    let blank = |part: &[u8]| part.iter().all(|byte| *byte == 0);
-    !blank(bytes) && bytes.windows(needle.len()).any(|part| part == needle)
 }
 
 /// Returns processes in the control groups of a data directory's hands.

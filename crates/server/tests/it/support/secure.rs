@@ -17,10 +17,16 @@ const PLACE: &str = "127.0.0.2";
 
 /// Serves a router over TLS; who vouches for it is written to a file.
 pub(crate) async fn serve(router: Router, authorities: &Path) -> SocketAddr {
-    let (config, pem) = identity();
+    let (address, pem) = serve_at(PLACE, router).await;
     std::fs::write(authorities, pem).unwrap();
+    address
+}
+
+/// Serves a router over TLS at an address; returns who vouches for it too.
+pub(crate) async fn serve_at(place: &str, router: Router) -> (SocketAddr, String) {
+    let (config, pem) = identity(place);
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind((PLACE, 0)).await.unwrap();
+    let listener = TcpListener::bind((place, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     #[expect(clippy::disallowed_methods, reason = "ends with the test")]
     tokio::spawn(async move {
@@ -47,7 +53,7 @@ pub(crate) async fn serve(router: Router, authorities: &Path) -> SocketAddr {
             });
         }
     });
-    address
+    (address, pem)
 }
 
 fn body(request: hyper::Request<hyper::body::Incoming>) -> Request {
@@ -55,13 +61,13 @@ fn body(request: hyper::Request<hyper::body::Incoming>) -> Request {
 }
 
 /// Makes an authority and what the host proves itself with.
-fn identity() -> (ServerConfig, String) {
+fn identity(place: &str) -> (ServerConfig, String) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
     let authority = params.self_signed(&key).unwrap();
     let issuer = Issuer::new(params, key);
-    let mut params = CertificateParams::new(vec![PLACE.to_owned()]).unwrap();
+    let mut params = CertificateParams::new(vec![place.to_owned()]).unwrap();
     params.use_authority_key_identifier_extension = true;
     let key = KeyPair::generate().unwrap();
     let certificate = params.signed_by(&key, &issuer).unwrap();

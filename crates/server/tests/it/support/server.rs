@@ -1,24 +1,18 @@
 //! A server in this process that proves on drop that it left nothing behind.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex},
-    thread,
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, thread, time::Duration};
 
 use outlast_model::{
     Scripted,
     wire::{self, Captured, Tape},
 };
-use outlast_protocol::seam::Entropy as _;
 use outlast_server::{
     Server,
     client::Client,
     config::{Config, Environment, Flags, load},
 };
 use secrecy::{ExposeSecret as _, SecretString};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     net::TcpListener,
@@ -27,20 +21,25 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{DEADLINE, Does as _, host, leftovers, log};
+use super::{
+    DEADLINE, Does as _,
+    ear::{self, Ear},
+    guard::Guard,
+    host, leftovers, log,
+};
 
-/// A server with a model behind it that asks for a key, the canary.
+/// A server with a model behind it that asks for a key, and with a secret in every place that has one.
 ///
 /// On drop it ends, and the test fails if a task, a lease, a process, a mount or a control group is
-/// left, or if the canary or the server's own key stands in a log line, a record, a blob, a
-/// workspace, or anything that was given to [`TestServer::note`].
+/// left, or if one of the secrets stands in a log line, a file of the data directory, the environment or
+/// the arguments of a process, a figure, or in what a client was told.
 pub(crate) struct TestServer {
     server: Option<Server>,
     client: Option<Client>,
     dir: TempDir,
-    canary: String,
+    guard: Arc<Guard>,
     key: String,
-    noted: Mutex<String>,
+    ear: Ear,
     tape: Arc<Tape>,
     model: JoinHandle<()>,
     tasks: usize,
@@ -61,14 +60,6 @@ fn config(dir: &Path) -> Config {
     config
 }
 
-/// Draws a secret that nothing else looks like.
-fn secret(name: &str) -> String {
-    let mut bytes = [0; 16];
-    outlast_server::OsEntropy.fill(&mut bytes);
-    let digits = bytes.map(|byte| format!("{byte:02x}"));
-    format!("{name}-{}", digits.concat())
-}
-
 impl TestServer {
     /// The model that lies behind the upstream, and so behind the key.
     pub(crate) const UPSTREAM: &'static str = "behind-the-key";
@@ -83,29 +74,57 @@ impl TestServer {
 
     pub(crate) async fn start_in(dir: TempDir, change: impl FnOnce(&mut Config)) -> Self {
         log::install();
-        let (canary, key) = (secret("canary"), secret("clientkey"));
+        let guard = Guard::over(dir.path());
+        let key = guard.draw("the key of clients");
         let tape = Arc::new(Tape::default());
-        let (url, model) = model(&canary, tape.clone()).await;
+        let (url, model) = model(guard.model_key(), tape.clone()).await;
         let tasks = Handle::current().metrics().num_alive_tasks();
         let mut config = config(dir.path());
         config.server.api_key = Some(key.clone().into());
         config.upstream.base_url = Some(url);
-        config.upstream.api_key = Some(canary.clone().into());
+        config.upstream.api_key = Some(guard.model_key().into());
+        config.vault.master_key = Some(guard.master_key().into());
         change(&mut config);
         let server = Server::start(&config, dir.path()).await.unwrap();
-        let client = Client::new(&server.url(), Some(&SecretString::from(key.clone()))).unwrap();
-        Self {
+        let ear = Ear::open(server.address()).await;
+        let client = Client::new(&ear.url, Some(&SecretString::from(key.clone()))).unwrap();
+        for url in [&ear.url, &server.url()] {
+            guard.is_at(url);
+        }
+        let server = Self {
             server: Some(server),
             client: Some(client),
             dir,
-            canary,
+            guard,
             key,
-            noted: Mutex::default(),
+            ear,
             tape,
             model,
             tasks,
             patience: DEADLINE,
-        }
+        };
+        server.plant().await;
+        server
+    }
+
+    /// Gives the server what it is to keep for itself; nobody listens.
+    async fn plant(&self) {
+        let before = self.server().tasks();
+        let client = self.direct();
+        self.guard.plant(&client).await;
+        let wanted = json!({"name": "canary", "scope": "admin"});
+        let made = client.post("/outlast/v1/keys", &wanted).await.unwrap();
+        self.guard
+            .hide("the key of an admin", made["key"].as_str().unwrap());
+        drop(client);
+        // A place among few connections is free again.
+        comes(DEADLINE, || self.server().tasks() <= before).await;
+    }
+
+    /// Returns a client of the server itself.
+    fn direct(&self) -> Client {
+        let key = SecretString::from(self.key.clone());
+        Client::new(&self.server().url(), Some(&key)).unwrap()
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -130,7 +149,7 @@ impl TestServer {
         &self.key
     }
 
-    /// Tells how many requests reached the model with the canary as their key.
+    /// Tells how many requests reached the model with the server's key for it.
     pub(crate) fn asked(&self) -> usize {
         let captured = self.tape.captured();
         let has = |name: &str, value: &str| {
@@ -139,7 +158,7 @@ impl TestServer {
                 .filter(|asked| asked.headers.get(name).is_some_and(|v| v == value))
                 .count()
         };
-        has("x-api-key", &self.canary)
+        has("x-api-key", self.guard.model_key())
     }
 
     /// Returns what reached the model.
@@ -155,22 +174,37 @@ impl TestServer {
 
     /// Keeps what a client saw, to be searched at the end.
     pub(crate) fn note(&self, seen: impl std::fmt::Display) {
-        self.noted.lock().unwrap().push_str(&seen.to_string());
+        ear::note(seen.to_string().as_bytes());
     }
 
     /// Plays events to the end of their turn and returns all events so far.
     pub(crate) async fn play(&self, session: &str, events: &[Value], turn: usize) -> Vec<Value> {
         self.client().send(session, events).await;
-        let events = self.client().idle(session, turn).await;
-        for event in &events {
-            self.note(event);
-        }
-        events
+        self.client().idle(session, turn).await
+    }
+
+    /// Looks for a secret too that the test gives the server.
+    pub(crate) fn hides(&self, name: &str, secret: &str) {
+        self.guard.hide(name, secret);
+    }
+
+    /// Ends it; returns what would have the test fail.
+    pub(crate) async fn end(mut self) -> Vec<String> {
+        let mut wrong = self.finish().await;
+        wrong.extend(self.search());
+        wrong
     }
 
     /// Ends the server and looks for what it left.
     async fn finish(&mut self) -> Vec<String> {
         let mut wrong = Vec::new();
+        if self.server.is_none() {
+            return wrong;
+        }
+        let client = self.direct();
+        self.guard.ask(&client).await;
+        drop(client);
+        wrong.extend(self.guard.alive(&[std::process::id()], &[]));
         let Some(server) = self.server.take() else {
             return wrong;
         };
@@ -183,6 +217,7 @@ impl TestServer {
             wrong.push("the server did not end in time".to_owned());
         }
         drop(kernel);
+        self.ear.close();
         let alive = || Handle::current().metrics().num_alive_tasks();
         if !comes(self.patience, || alive() <= self.tasks).await {
             wrong.push(format!(
@@ -216,29 +251,14 @@ impl TestServer {
         if !groups.is_empty() {
             wrong.push(format!("control groups are left: {groups:?}"));
         }
-        let needles = [self.canary.as_str(), self.key.as_str()];
-        for path in leftovers::holding(dir, &needles, "local.key") {
-            wrong.push(format!("a secret stands in {}", path.display()));
-        }
-        let noted = self.noted.lock().unwrap();
-        for (name, text) in [
-            ("what clients saw", noted.as_str()),
-            ("the log", &log::lines()),
-        ] {
-            if let Some(line) = text
-                .lines()
-                .find(|line| needles.iter().any(|n| line.contains(n)))
-            {
-                wrong.push(format!("a secret stands in {name}: {line}"));
-            }
-        }
+        wrong.extend(self.guard.over_all());
         wrong
     }
 }
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        if thread::panicking() {
+        if thread::panicking() || self.server.is_none() {
             return;
         }
         let mut wrong = tokio::task::block_in_place(|| Handle::current().block_on(self.finish()));
