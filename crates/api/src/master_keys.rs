@@ -46,7 +46,9 @@ pub(crate) async fn rotate(State(app): State<Shared>, request: Submission) -> An
 fn refused(fault: &NotTurned) -> Problem {
     match fault {
         NotTurned::Single(_) => Problem::invalid(fault.to_string()),
-        NotTurned::NoMasterKey(_) => Problem::new(ErrorCode::VaultLocked, fault.to_string()),
+        NotTurned::Missing(_) | NotTurned::NoMasterKey(_) => {
+            Problem::new(ErrorCode::VaultLocked, fault.to_string())
+        }
         NotTurned::Store(_) => Problem::new(ErrorCode::Overloaded, fault.to_string()),
     }
 }

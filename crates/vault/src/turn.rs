@@ -39,6 +39,12 @@ pub enum NotTurned {
          behind the old one, before any has it in front)"
     )]
     Single(KeyName),
+    /// No secret can be opened, so the right key is missing: another new one would only hide that.
+    #[error(
+        "every secret is sealed under the master key {0}, which this server does not have: give it that key \
+         back first"
+    )]
+    Missing(String),
     /// The store cannot be read or written.
     #[error("the store failed: {0}")]
     Store(String),
@@ -51,6 +57,18 @@ pub struct Holding {
     pub known: Vec<KeyName>,
     /// Records by the key that they are under, those of keys that are not known too.
     pub records: BTreeMap<KeyName, usize>,
+}
+
+impl Holding {
+    /// Returns the keys that all records are under, if none of them is known.
+    fn missing(&self) -> Option<String> {
+        let mut names = self.records.keys();
+        if self.records.is_empty() || names.any(|name| self.known.contains(name)) {
+            return None;
+        }
+        let names = self.records.keys().map(|name| format!("`{name}`"));
+        Some(names.collect::<Vec<_>>().join(", "))
+    }
 }
 
 /// What a pass over all records did.
@@ -67,6 +85,13 @@ impl Vault {
     ///
     /// If there is none to turn to, or the store fails; then it goes on by itself.
     pub async fn turn(&self) -> Result<Turned, NotTurned> {
+        self.0.ring.renew().await?;
+        let holding = self.holding().await.map_err(NotTurned::Store)?;
+        if !holding.known.is_empty()
+            && let Some(missing) = holding.missing()
+        {
+            return Err(NotTurned::Missing(missing));
+        }
         {
             let _turning = self.0.turning.lock().await;
             self.0.next_key().await?;

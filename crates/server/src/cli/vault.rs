@@ -67,7 +67,10 @@ async fn rotate(json: bool, client: &Client, console: &mut Console) -> Result<Ex
     } else {
         console.write(&told(&done))?;
     }
-    Ok(Exit::Done)
+    Ok(match done.left {
+        0 => Exit::Done,
+        _ => Exit::Failed,
+    })
 }
 
 fn form(error: serde_json::Error) -> Error {

@@ -134,3 +134,23 @@ async fn a_key_that_comes_back_mends_a_server_that_runs() {
     assert_eq!(vault.trouble(), None);
     assert!(works(&vault, parent).await && vault.derive("ca", b"x").is_some());
 }
+
+#[tokio::test(start_paused = true)]
+async fn no_key_is_made_while_the_right_one_is_missing() {
+    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    let path = dir.path().join("master.key");
+    let own = || Source::Own(path.clone());
+    let vault = world.vault_of(own(), &[]).await;
+    let parent = filled(&world, &vault, 5).await;
+    drop(vault);
+    let right = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{OTHER}\n")).unwrap();
+    let vault = world.vault_of(own(), &[]).await;
+    let error = vault.turn().await.unwrap_err();
+    assert!(matches!(error, NotTurned::Missing(_)), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), OTHER);
+    // Given back it is found at once.
+    std::fs::write(&path, right).unwrap();
+    assert_eq!(vault.turn().await.unwrap().left, 0);
+    assert!(works(&vault, parent).await);
+}
