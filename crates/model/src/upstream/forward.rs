@@ -162,7 +162,9 @@ impl Upstream {
     }
 
     fn forwarded(&self, response: Response) -> Forwarded {
-        let (status, headers) = (response.status(), response.headers().clone());
+        let scrub = Scrub::new(self.key.as_ref());
+        let (status, mut headers) = (response.status(), response.headers().clone());
+        scrub.headers(&mut headers);
         let idle = self.bounds.idle;
         let chunks = response
             .bytes_stream()
@@ -177,7 +179,7 @@ impl Upstream {
         Forwarded {
             status,
             headers,
-            body: Scrub::new(self.key.as_ref()).over(chunks.boxed()),
+            body: scrub.over(chunks.boxed()),
         }
     }
 }

@@ -3,6 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
+use reqwest::header::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 
 /// What stands in the key's place.
@@ -27,6 +28,17 @@ impl Scrub {
         Self {
             key: key.cloned(),
             held: BytesMut::new(),
+        }
+    }
+
+    /// Marks headers that have the key: nothing else of them is of use.
+    pub(super) fn headers(&self, headers: &mut HeaderMap) {
+        let Some(key) = &self.key else { return };
+        let key = key.expose_secret().as_bytes();
+        for value in headers.values_mut() {
+            if find(value.as_bytes(), key).is_some() {
+                *value = HeaderValue::from_static("[key]");
+            }
         }
     }
 
@@ -150,6 +162,16 @@ mod tests {
             short.feed(Bytes::from_static(b"a short one")),
             "a short one"
         );
+    }
+
+    #[test]
+    fn a_header_with_the_key_is_marked() {
+        let mut headers = HeaderMap::new();
+        headers.insert("request-id", format!("req_{KEY}").parse().unwrap());
+        headers.insert("retry-after", HeaderValue::from_static("7"));
+        Scrub::new(Some(&KEY.into())).headers(&mut headers);
+        assert_eq!(headers["request-id"], "[key]");
+        assert_eq!(headers["retry-after"], "7");
     }
 
     proptest! {
