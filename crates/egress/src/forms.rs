@@ -13,18 +13,28 @@ pub(crate) fn of(secret: &[u8]) -> Vec<Form> {
         return Vec::new();
     }
     let mut all = forms::of(secret);
-    all.push(percent(secret, b"0123456789ABCDEF"));
-    all.push(percent(secret, b"0123456789abcdef"));
-    all.push(json(secret));
+    for digits in [b"0123456789ABCDEF", b"0123456789abcdef"] {
+        all.push(percent(secret, digits));
+        all.push(encoded(secret, digits, b"-._~/"));
+        all.push(units(secret, digits));
+    }
+    let json = json(secret);
+    all.push(slashed(&json));
+    all.push(json);
     forms::once(&mut all);
     all
 }
 
 /// Encodes a secret as it stands in a URL or a form.
 pub(crate) fn percent(secret: &[u8], digits: &[u8; 16]) -> Form {
+    encoded(secret, digits, b"-._~")
+}
+
+/// Encodes all but letters, numbers and some others; in paths slashes are such.
+fn encoded(secret: &[u8], digits: &[u8; 16], others: &[u8]) -> Form {
     let mut out = Zeroizing::new(Vec::with_capacity(secret.len() * 3));
     for byte in secret {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
+        if byte.is_ascii_alphanumeric() || others.contains(byte) {
             out.push(*byte);
         } else {
             out.push(b'%');
@@ -43,6 +53,38 @@ pub(crate) fn json(secret: &[u8]) -> Form {
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'));
     Zeroizing::new(inner.unwrap_or_default().as_bytes().to_vec())
+}
+
+/// Encodes a secret as it stands within JSON that is safe within HTML: what means something there, and what
+/// is no ASCII, as `\u` and four digits.
+fn units(secret: &[u8], digits: &[u8; 16]) -> Form {
+    let text = Zeroizing::new(String::from_utf8_lossy(secret).into_owned());
+    let mut out = Zeroizing::new(Vec::with_capacity(secret.len() * 6));
+    for unit in text.encode_utf16() {
+        match u8::try_from(unit) {
+            Ok(b'\\') => out.extend(b"\\\\"),
+            Ok(byte @ b' '..=b'~') if !b"\"&'+<>`".contains(&byte) => out.push(byte),
+            Ok(_) | Err(_) => {
+                out.extend(b"\\u");
+                out.extend(
+                    unit.to_be_bytes()
+                        .iter()
+                        .flat_map(|byte| pair(*byte, digits)),
+                );
+            }
+        }
+    }
+    out
+}
+
+/// Adds the backslashes that some put before slashes within JSON.
+fn slashed(json: &[u8]) -> Form {
+    let mut out = Zeroizing::new(Vec::with_capacity(json.len() * 2));
+    for byte in json {
+        out.extend((*byte == b'/').then_some(b'\\'));
+        out.push(*byte);
+    }
+    out
 }
 
 #[cfg(test)]
@@ -73,6 +115,9 @@ mod tests {
         assert!(has(br#"{"key":"a\"b/c+d e\\f=g~h"}"#, secret));
         assert!(has(b"q=a%22b%2Fc%2Bd%20e%5Cf%3Dg~h", secret));
         assert!(has(b"q=a%22b%2fc%2bd%20e%5cf%3dg~h", secret));
+        assert!(has(br#"{"key":"a\"b\/c+d e\\f=g~h"}"#, secret));
+        assert!(has(br#"{"key":"a\u0022b/c\u002Bd e\\f=g~h"}"#, secret));
+        assert!(has(b"/of/a%22b/c%2Bd%20e%5Cf%3Dg~h", secret));
     }
 
     proptest! {

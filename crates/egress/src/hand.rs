@@ -27,6 +27,7 @@ mod slot;
 mod stream;
 mod swapped;
 mod tls;
+mod told;
 mod tunnel;
 mod upgraded;
 mod upstream;

@@ -13,6 +13,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
     task::JoinHandle,
+    time::Instant,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -26,6 +27,7 @@ use super::{
     place::Place,
     policy::{Policy, Rule},
     tls::Trust,
+    told::{Tell, Told},
     worn::Worn,
 };
 use crate::metric_definitions as metrics;
@@ -46,6 +48,9 @@ pub(crate) struct Opening {
     pub(crate) serving: Arc<ServerConfig>,
     pub(crate) asking: Arc<ClientConfig>,
 }
+
+/// The rule by which the audit log is told that a hand asks for too much to tell of each.
+const MANY: &str = "too_many_refusals";
 
 /// Places for which what credentials mean is kept.
 const KEPT: usize = 64;
@@ -74,6 +79,7 @@ pub(crate) struct Hand {
     tasks: TaskTracker,
     authority: OnceLock<Option<Authority>>,
     worn: Mutex<HashMap<Place, Kept>>,
+    told: Mutex<Told>,
     unreachable: Mutex<Option<Useless>>,
 }
 
@@ -94,6 +100,7 @@ impl Hand {
             tasks: TaskTracker::new(),
             authority: OnceLock::new(),
             worn: Mutex::default(),
+            told: Mutex::default(),
             unreachable: Mutex::default(),
         }
     }
@@ -245,6 +252,13 @@ impl Hand {
         if !answer.is_refusal() {
             return;
         }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let (place, rule) = match told.next(Instant::now()) {
+            Tell::This => (place, rule),
+            Tell::More => (None, MANY),
+            Tell::Nothing => return,
+        };
+        drop(told);
         let place = place.map(|place| place.host.with_port(place.port));
         self.shared.audit.tell(Decided {
             bound: &self.bound,

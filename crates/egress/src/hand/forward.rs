@@ -27,11 +27,11 @@ pub(crate) async fn forward(
     mut request: Request<Incoming>,
     place: &Place,
 ) -> Result<Response<Body>, Answer> {
-    let worn = match client.tls {
-        Tls::No => None,
-        Tls::Opened(_) => Some(client.hand.worn(place).await?),
-    };
-    let way = if worn.is_some() { "opened" } else { "plain" };
+    let opened = matches!(client.tls, Tls::Opened(_));
+    let worn = client.hand.worn(place).await?;
+    // Nothing is put into what everybody can read, but what comes back is looked through there too.
+    let worn = (opened || !worn.sweep.is_empty()).then_some(worn);
+    let way = if opened { "opened" } else { "plain" };
     ::metrics::counter!(metrics::REQUESTS_OUT, "way" => way).increment(1);
     let asked = hop::strip(request.headers_mut()).map(|_| hyper::upgrade::on(&mut request));
     let (mut parts, body) = request.into_parts();
@@ -39,7 +39,10 @@ pub(crate) async fn forward(
     frame(&mut parts.headers, &body);
     let mut body = body::through(body);
     if let Some(worn) = &worn {
-        body = dress(client, place, worn, &mut parts, body).await?;
+        if opened {
+            body = dress(client, place, worn, &mut parts, body).await?;
+        }
+        worn.readable(&mut parts.headers);
     }
     let mut response = send(client, place, Request::from_parts(parts, body)).await?;
     let upgrade = hop::strip(response.headers_mut());
@@ -97,10 +100,6 @@ async fn dress(
         }
     };
     tell(worn.dress(&parts.uri, &mut parts.headers)?);
-    // What comes back has to be readable here.
-    let identity = HeaderValue::from_static("identity");
-    parts.headers.insert(header::ACCEPT_ENCODING, identity);
-    parts.headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
     let Some(table) = worn.body(&parts.headers) else {
         return Ok(body);
     };

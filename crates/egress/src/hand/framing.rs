@@ -1,7 +1,8 @@
 //! Watches how a client frames its requests, where the HTTP library does not tell.
 //!
 //! A request with both a length and chunks can be read in two ways. The library reads the chunks and drops
-//! the length, so nothing is smuggled; but who sends that means no good, and is told so.
+//! the length, so nothing is smuggled; but who sends that means no good, and is told so. So is who names
+//! another coding beside the chunks, which would go on without its name.
 
 use std::sync::{
     Arc,
@@ -173,7 +174,9 @@ fn framed(lines: &[httparse::Header<'_>]) -> (Part, bool) {
             }
         }
     };
-    (next, chunked && length.is_some())
+    let coded =
+        all("transfer-encoding").any(|value| !value.trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    (next, coded || chunked && length.is_some())
 }
 
 #[cfg(test)]
@@ -181,6 +184,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn another_coding_is_doubtful() {
+        let coded = "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
+        assert!(doubtful(coded, &[]));
+        let plain = "POST / HTTP/1.1\r\nTransfer-Encoding:  Chunked \r\n\r\n0\r\n\r\n";
+        assert!(!doubtful(plain, &[]));
+    }
 
     const DOUBTFUL: &str =
         "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -173,11 +173,14 @@ impl Upstream {
 
     /// Says what broke: the body that the client sends, or the other side.
     fn broke(&self, error: &hyper::Error) -> Answer {
-        let cause = error.source().map(ToString::to_string).unwrap_or_default();
+        let cause = error.source().map(|cause| format!(": {cause}"));
+        let cause = cause.unwrap_or_default();
         if error.is_user() {
-            return Answer::bad(format!("the request's body broke off: {error}: {cause}"));
+            return Answer::bad(format!("the request's body broke off: {error}{cause}"));
         }
         let place = self.place.host.with_port(self.place.port);
-        Answer::upstream(format!("`{place}` did not answer: {error}: {cause}"))
+        Answer::upstream(format!(
+            "no answer of `{place}` that can be passed on: {error}{cause}"
+        ))
     }
 }

@@ -56,7 +56,9 @@ impl Worn {
             Arc::new(Table::new(needles.collect()))
         };
         let in_body = |writing| swaps(writing, |_, body| body);
-        let swept = own.iter().flat_map(|(tag, one)| swept(*tag, one));
+        // Whatever of this hand's came to be known here, from whatever other place.
+        let all = held.iter().enumerate();
+        let swept = all.flat_map(|(tag, one)| swept(tag, one));
         let is_added = |one: &Held| matches!(one.way, Way::Basic { .. });
         let added = own.iter().filter(|(_, one)| is_added(one));
         Self {
@@ -66,6 +68,21 @@ impl Worn {
             added: added.map(|(tag, _)| *tag).collect(),
             held: held.clone(),
         }
+    }
+
+    /// Asks for a response that can be looked through: unpacked, and whole, for of parts nobody could tell
+    /// what they are parts of.
+    pub(crate) fn readable(&self, headers: &mut HeaderMap) {
+        if self.sweep.is_empty() {
+            return;
+        }
+        headers.insert(
+            header::ACCEPT_ENCODING,
+            HeaderValue::from_static("identity"),
+        );
+        headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
+        headers.remove(header::RANGE);
+        headers.remove(header::IF_RANGE);
     }
 
     /// Returns the id of a credential by its tag.

@@ -8,6 +8,7 @@
 )]
 
 mod attacks;
+mod elsewhere;
 mod keys;
 mod lives;
 mod opened;
