@@ -40,10 +40,7 @@ pub enum NotTurned {
     )]
     Single(KeyName),
     /// No secret can be opened, so the right key is missing: another new one would only hide that.
-    #[error(
-        "every secret is sealed under the master key {0}, which this server does not have: give it that key \
-         back first"
-    )]
+    #[error("the right master key is missing: {0}")]
     Missing(String),
     /// The store cannot be read or written.
     #[error("the store failed: {0}")]
@@ -57,18 +54,6 @@ pub struct Holding {
     pub known: Vec<KeyName>,
     /// Records by the key that they are under, those of keys that are not known too.
     pub records: BTreeMap<KeyName, usize>,
-}
-
-impl Holding {
-    /// Returns the keys that all records are under, if none of them is known.
-    fn missing(&self) -> Option<String> {
-        let mut names = self.records.keys();
-        if self.records.is_empty() || names.any(|name| self.known.contains(name)) {
-            return None;
-        }
-        let names = self.records.keys().map(|name| format!("`{name}`"));
-        Some(names.collect::<Vec<_>>().join(", "))
-    }
 }
 
 /// What a pass over all records did.
@@ -85,15 +70,13 @@ impl Vault {
     ///
     /// If there is none to turn to, or the store fails; then it goes on by itself.
     pub async fn turn(&self) -> Result<Turned, NotTurned> {
-        self.0.ring.renew().await?;
-        let holding = self.holding().await.map_err(NotTurned::Store)?;
-        if !holding.known.is_empty()
-            && let Some(missing) = holding.missing()
-        {
-            return Err(NotTurned::Missing(missing));
-        }
         {
             let _turning = self.0.turning.lock().await;
+            self.0.ring.renew().await?;
+            self.unlock().await;
+            if let Some(trouble) = self.trouble() {
+                return Err(NotTurned::Missing(trouble));
+            }
             self.0.next_key().await?;
             let now = Some(Instant::now());
             *self
@@ -102,7 +85,6 @@ impl Vault {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner) = now;
         }
-        self.unlock().await;
         let count = self.bring_all().await.map_err(NotTurned::Store)?;
         // What is just being sealed under the old key is looked for later.
         self.0.missed.notify_one();
@@ -176,21 +158,14 @@ enum Brought {
 }
 
 impl Inner {
-    /// Sees to it that there is another key than the one that records are under.
+    /// Sees to it that there is another key than the one that records are under. Which keys there are was
+    /// just looked for.
     async fn next_key(&self) -> Result<(), NotTurned> {
-        let before = self.ring.names()?;
-        if before.len() > 1 {
-            // One turn after the other: what the last one began goes on.
-            return Ok(self.ring.renew().await?);
-        }
-        let made = if self.alone {
-            self.ring.turn().await?
-        } else {
-            self.ring.renew().await?;
-            false
-        };
         match self.ring.names()?.as_slice() {
-            [only] if !made => Err(NotTurned::Single(only.clone())),
+            [only] if !(self.alone && self.ring.turn().await?) => {
+                Err(NotTurned::Single(only.clone()))
+            }
+            // One turn after the other: what the last one began goes on.
             _ => Ok(()),
         }
     }
