@@ -55,18 +55,7 @@ def provided(folder: Path) -> Path:
     """Installs the provider as its lock file says; returns its folder."""
     install.install_node(folder)
     target = folder / "oauth"
-    stamp = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
-    mark = target / "installed"
-    if not (mark.exists() and mark.read_text() == stamp):
-        print(f"installing {target.name}", flush=True)
-        shutil.rmtree(target, ignore_errors=True)
-        target.mkdir(parents=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(HERE / name, target)
-        path = f"{install.node(folder).parent}{os.pathsep}{os.environ['PATH']}"
-        npm = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]
-        install.run(npm, cwd=target, env={**os.environ, "PATH": path})
-        mark.write_text(stamp)
+    install.install_locked(folder, HERE, target)
     # It finds its library beside itself.
     shutil.copy(HERE / "provider.mjs", target)
     return target

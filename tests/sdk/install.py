@@ -91,22 +91,27 @@ def install_node(folder: Path) -> None:
     (target.parent / "npm").symlink_to(found / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
 
 
+def install_locked(folder: Path, source: Path, target: Path) -> None:
+    """Installs into a folder what the lock file of another says."""
+    stamp = hashlib.sha256((source / "package-lock.json").read_bytes()).hexdigest()
+    mark = target / "installed"
+    if mark.exists() and mark.read_text() == stamp:
+        return
+    print(f"installing {target.name}", flush=True)
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(source / name, target)
+    path = f"{node(folder).parent}{os.pathsep}{os.environ['PATH']}"
+    npm = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]
+    run(npm, cwd=target, env={**os.environ, "PATH": path})
+    mark.write_text(stamp)
+
+
 def install_typescript(folder: Path) -> None:
     """Installs the TypeScript client as its lock file says, and links it to the scenarios."""
     target = typescript(folder)
-    lock = (HERE / "typescript" / "package-lock.json").read_bytes()
-    stamp = hashlib.sha256(lock).hexdigest()
-    mark = target / "installed"
-    if not (mark.exists() and mark.read_text() == stamp):
-        print(f"installing {target.name}", flush=True)
-        shutil.rmtree(target, ignore_errors=True)
-        target.mkdir(parents=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(HERE / "typescript" / name, target)
-        path = f"{node(folder).parent}{os.pathsep}{os.environ['PATH']}"
-        npm = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]
-        run(npm, cwd=target, env={**os.environ, "PATH": path})
-        mark.write_text(stamp)
+    install_locked(folder, HERE / "typescript", target)
     link = HERE / "typescript" / "node_modules"
     link.unlink(missing_ok=True)
     link.symlink_to(target / "node_modules")

@@ -1,13 +1,14 @@
 //! Stands between a client and its server, and keeps every byte that the client is told.
 
 use std::{
+    fs::File,
     io::Write as _,
     net::SocketAddr,
+    os::fd::AsRawFd as _,
     sync::{LazyLock, Mutex, PoisonError},
 };
 
 use outlast_testkit::canary::Search;
-use tempfile::NamedTempFile;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, copy, sink},
     net::{TcpListener, TcpStream},
@@ -15,8 +16,9 @@ use tokio::{
 };
 
 /// What clients of this test process saw: a file, because tests look at how much memory the server takes.
-static SEEN: LazyLock<Mutex<NamedTempFile>> =
-    LazyLock::new(|| Mutex::new(NamedTempFile::new().unwrap()));
+///
+/// It has no name, so that nothing stays of it.
+static SEEN: LazyLock<Mutex<File>> = LazyLock::new(|| Mutex::new(tempfile::tempfile().unwrap()));
 
 /// Keeps what a client saw, to be searched at the end.
 pub(crate) fn note(seen: &[u8]) {
@@ -31,7 +33,8 @@ fn keep(seen: &[u8]) {
 /// Tells what stands in what clients of this test process saw.
 pub(crate) fn wrong(search: &Search) -> Vec<String> {
     let all = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-    search.file_as("what clients saw", all.path())
+    let path = format!("/proc/self/fd/{}", all.as_raw_fd());
+    search.file_as("what clients saw", path.as_ref())
 }
 
 /// Listens at an address of its own and passes on.
