@@ -14,7 +14,7 @@ use url::Url;
 use crate::hand::{
     credentials::{Held, Hosts, Way},
     place::Place,
-    worn::Worn,
+    worn::{Worn, sweep},
 };
 
 /// Reads lines: a pattern, a host, a URL, a path. What is accepted is understood in one way by whoever
@@ -184,7 +184,9 @@ fn dressed(place: &Place, port: u16, base: &str, uri: &Uri) -> bool {
         },
     };
     let mut headers = HeaderMap::new();
-    let worn = Worn::new(vec![held].into(), place);
+    let held = vec![held];
+    let sweep = sweep(&held);
+    let worn = Worn::new(held.into(), place, sweep);
     let used = worn.dress(uri, &mut headers).unwrap();
     assert_eq!(
         headers.contains_key(header::AUTHORIZATION),

@@ -18,6 +18,7 @@ mod forwarder;
 mod framing;
 mod hello;
 mod hop;
+mod kept;
 mod listen;
 mod managers;
 mod options;

@@ -22,8 +22,8 @@ pub struct Finder {
     texts: Vec<Form>,
     /// What each text was given as.
     tags: Vec<usize>,
-    /// One bit for each group that is looked up for some text.
-    bits: Box<[u64; WORDS]>,
+    /// One bit for each group that is looked up for some text; none where there are no texts.
+    bits: Box<[u64]>,
     places: Vec<Place>,
     /// Which bytes of a word are its group.
     mask: u32,
@@ -74,7 +74,7 @@ impl Finder {
             mask: u32::MAX >> (8 * (GROUP - group)),
             group,
             stride: shortest - group + 1,
-            bits: Box::new([0; WORDS]),
+            bits: Box::default(),
             places: Vec::new(),
             texts,
             tags,
@@ -92,7 +92,11 @@ impl Finder {
                 places.extend(slot.map(|slot| Place { slot, text, offset }));
             }
         }
+        if places.is_empty() {
+            return;
+        }
         places.sort_unstable();
+        self.bits = vec![0; WORDS].into_boxed_slice();
         for place in &places {
             if let Some(word) = self.bits.get_mut(usize::from(place.slot >> 6)) {
                 *word |= 1 << (place.slot & 63);

@@ -56,12 +56,12 @@ impl Scrubber {
             forms.extend(forms::of(bytes).into_iter().map(|form| (form, marks.len())));
             marks.push(format!("[{name} removed]").into_bytes());
         }
-        let inner = || Inner {
+        let inner = Inner {
             finder: Finder::new(forms),
             reach: views::reach(longest),
             marks,
         };
-        Self((longest > 0).then(|| Arc::new(inner())))
+        Self((!inner.finder.is_empty()).then(|| Arc::new(inner)))
     }
 
     /// Tells whether it looks for nothing.

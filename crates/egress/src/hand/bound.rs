@@ -1,9 +1,6 @@
 //! One hand, as its connections see it.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
-};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use outlast_kernel::{Bound, Unreachable};
 use outlast_protocol::id::IncarnationId;
@@ -22,6 +19,7 @@ use super::{
     audit::{Audit, Decided},
     authority::Authority,
     credentials::{Credentials, Held},
+    kept::Kept,
     listen,
     options::{AWAY, DIALING, Options},
     place::Place,
@@ -52,15 +50,6 @@ pub(crate) struct Opening {
 /// The rule by which the audit log is told that a hand asks for too much to tell of each.
 const MANY: &str = "too_many_refusals";
 
-/// Places for which what credentials mean is kept.
-const KEPT: usize = 64;
-
-/// What credentials mean for a place, and which they were.
-type Kept = (Arc<[Held]>, Arc<Worn>);
-
-/// Credentials that are of no use, and of which they are.
-type Useless = (Arc<[Held]>, Arc<[Unreachable]>);
-
 /// One life of a hand whose way out is served.
 #[derive(Debug)]
 pub(crate) struct Hand {
@@ -78,9 +67,8 @@ pub(crate) struct Hand {
     listening: tokio::sync::Mutex<Option<JoinHandle<()>>>,
     tasks: TaskTracker,
     authority: OnceLock<Option<Authority>>,
-    worn: Mutex<HashMap<Place, Kept>>,
+    kept: Mutex<Option<Kept>>,
     told: Mutex<Told>,
-    unreachable: Mutex<Option<Useless>>,
 }
 
 impl Hand {
@@ -99,9 +87,8 @@ impl Hand {
             listening: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),
             authority: OnceLock::new(),
-            worn: Mutex::default(),
+            kept: Mutex::default(),
             told: Mutex::default(),
-            unreachable: Mutex::default(),
         }
     }
 
@@ -201,36 +188,22 @@ impl Hand {
     /// The answer, if they cannot be read.
     pub(crate) async fn worn(&self, place: &Place) -> Result<Arc<Worn>, Answer> {
         let held = self.held().await?;
-        let mut kept = self.worn.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, worn)) = kept.get(place)
-            && Arc::ptr_eq(of, &held)
-        {
-            return Ok(worn.clone());
-        }
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        let worn = Arc::new(Worn::new(held.clone(), place));
-        kept.insert(place.clone(), (held, worn.clone()));
-        Ok(worn)
+        Ok(self.kept(held, |kept| kept.worn(place)))
     }
 
     /// Returns the credentials that name hosts which the hand may not; none if they cannot be read now.
     pub(crate) async fn unreachable(&self) -> Option<Arc<[Unreachable]>> {
         let held = self.held().await.ok()?;
-        let mut kept = self
-            .unreachable
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, found)) = &*kept
-            && Arc::ptr_eq(of, &held)
-        {
-            return Some(found.clone());
+        Some(self.kept(held, |kept| kept.unreachable()))
+    }
+
+    /// Looks at what follows from credentials; it is made anew if they are others than before.
+    fn kept<T>(&self, held: Arc<[Held]>, look: impl FnOnce(&mut Kept) -> T) -> T {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.as_ref().is_some_and(|kept| !kept.is_of(&held)) {
+            *kept = None;
         }
-        let found = held.iter().filter_map(|one| one.unreachable(&self.policy));
-        let found: Arc<[Unreachable]> = found.collect();
-        *kept = Some((held, found.clone()));
-        Some(found)
+        look(kept.get_or_insert_with(|| Kept::new(held, &self.policy)))
     }
 
     /// Tells that something went on.

@@ -29,8 +29,6 @@ pub(crate) async fn forward(
 ) -> Result<Response<Body>, Answer> {
     let opened = matches!(client.tls, Tls::Opened(_));
     let worn = client.hand.worn(place).await?;
-    // Nothing is put into what everybody can read, but what comes back is looked through there too.
-    let worn = (opened || !worn.sweep.is_empty()).then_some(worn);
     let way = if opened { "opened" } else { "plain" };
     ::metrics::counter!(metrics::REQUESTS_OUT, "way" => way).increment(1);
     let asked = hop::strip(request.headers_mut()).map(|_| hyper::upgrade::on(&mut request));
@@ -38,11 +36,13 @@ pub(crate) async fn forward(
     address(&mut parts, place, client.tls.port())?;
     frame(&mut parts.headers, &body);
     let mut body = body::through(body);
-    if let Some(worn) = &worn {
-        if opened {
-            body = dress(client, place, worn, &mut parts, body).await?;
-        }
-        worn.readable(&mut parts.headers);
+    // Nothing is put into what everybody can read, but what comes back is looked through there too.
+    if opened {
+        body = dress(client, place, &worn, &mut parts, body).await?;
+    }
+    let worn = (!worn.sweep.is_empty()).then_some(worn);
+    if worn.is_some() {
+        Worn::readable(&mut parts.headers);
     }
     let mut response = send(client, place, Request::from_parts(parts, body)).await?;
     let upgrade = hop::strip(response.headers_mut());

@@ -40,7 +40,7 @@ async fn relay(
     mut theirs: TokioIo<Upgraded>,
     sweep: Option<Arc<Table>>,
 ) -> io::Result<()> {
-    let Some(table) = sweep.filter(|table| !table.is_empty()) else {
+    let Some(table) = sweep else {
         return copy_bidirectional(&mut ours, &mut theirs).await.map(drop);
     };
     let ((read, write), (their_read, mut their_write)) = (split(ours), split(theirs));

@@ -24,7 +24,7 @@ pub(crate) struct Worn {
     header: Arc<Table>,
     /// The same in bodies, by how they are written.
     bodies: [Arc<Table>; 3],
-    /// Secrets in all their forms to placeholders, in what comes back.
+    /// Secrets in all their forms to placeholders, in what comes back; the same for all places.
     pub(crate) sweep: Arc<Table>,
     /// Which of them are added.
     added: Vec<usize>,
@@ -45,8 +45,8 @@ enum Writing {
 const REMOVED: &str = "[secret removed by egress]";
 
 impl Worn {
-    /// Takes what of a hand's credentials may go to a place.
-    pub(crate) fn new(held: Arc<[Held]>, place: &Place) -> Self {
+    /// Takes what of a hand's credentials may go to a place; `sweep` is of all of them.
+    pub(crate) fn new(held: Arc<[Held]>, place: &Place, sweep: Arc<Table>) -> Self {
         let all = held.iter().enumerate();
         let own: Vec<_> = all.filter(|(_, one)| one.is_for(place)).collect();
         let swaps = |writing, wanted: fn(bool, bool) -> bool| {
@@ -56,15 +56,12 @@ impl Worn {
             Arc::new(Table::new(needles.collect()))
         };
         let in_body = |writing| swaps(writing, |_, body| body);
-        // Whatever of this hand's came to be known here, from whatever other place.
-        let all = held.iter().enumerate();
-        let swept = all.flat_map(|(tag, one)| swept(tag, one));
         let is_added = |one: &Held| matches!(one.way, Way::Basic { .. });
         let added = own.iter().filter(|(_, one)| is_added(one));
         Self {
             header: swaps(Writing::Plain, |header, _| header),
             bodies: [Writing::Plain, Writing::Json, Writing::Form].map(in_body),
-            sweep: Arc::new(Table::new(swept.collect())),
+            sweep,
             added: added.map(|(tag, _)| *tag).collect(),
             held: held.clone(),
         }
@@ -72,10 +69,7 @@ impl Worn {
 
     /// Asks for a response that can be looked through: unpacked, and whole, for of parts nobody could tell
     /// what they are parts of.
-    pub(crate) fn readable(&self, headers: &mut HeaderMap) {
-        if self.sweep.is_empty() {
-            return;
-        }
+    pub(crate) fn readable(headers: &mut HeaderMap) {
         headers.insert(
             header::ACCEPT_ENCODING,
             HeaderValue::from_static("identity"),
@@ -220,6 +214,14 @@ fn swap(
     wanted(*header, *body).then_some(Needle { find, put, tag })
 }
 
+/// Returns what is looked for in what comes back: of all credentials, for a host may hand out what another
+/// one was given.
+pub(crate) fn sweep(held: &[Held]) -> Arc<Table> {
+    let all = held.iter().enumerate();
+    let needles = all.flat_map(|(tag, one)| swept(tag, one));
+    Arc::new(Table::new(needles.collect()))
+}
+
 fn swept(tag: usize, held: &Held) -> impl Iterator<Item = Needle> {
     let put = match &held.way {
         Way::Swap { placeholder, .. } => placeholder.as_str(),
@@ -284,7 +286,8 @@ mod tests {
 
     fn worn_at(held: Vec<Held>, host: &str, port: u16) -> Worn {
         let host = host.parse().unwrap();
-        Worn::new(held.into(), &Place { host, port })
+        let sweep = sweep(&held);
+        Worn::new(held.into(), &Place { host, port }, sweep)
     }
 
     fn dressed(worn: &Worn, path: &str, lines: &[(&'static str, String)]) -> Vec<(String, String)> {

@@ -277,6 +277,17 @@ async fn an_echo_is_swept_in_headers_body_and_through_gzip() {
 }
 
 #[tokio::test]
+async fn where_nothing_is_looked_for_an_answer_may_be_packed() {
+    // Too short to be looked for, and swapped all the same.
+    let stage = Stage::start(vec![held("short", &["a.example"], true, true)]).await;
+    let mut wire = stage.opened("a.example").await;
+    let request = stage.request("POST /brotli", "Accept-Encoding: br\r\n", "x");
+    let response = wire.ask(&request).await;
+    let encoding = response.header("content-encoding");
+    assert_eq!((response.status, encoding), (200, Some("br")));
+}
+
+#[tokio::test]
 async fn large_bodies_are_swapped_and_swept_as_they_pass() {
     let stage = Stage::start(vec![held(SECRET, &["a.example"], true, true)]).await;
     let mut wire = stage.opened("a.example").await;
