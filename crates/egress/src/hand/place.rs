@@ -144,8 +144,9 @@ fn elsewhere(said: &str, place: &Place) -> Answer {
 
 /// Returns what a request asks for, as the host itself is asked.
 pub(crate) fn path(uri: &Uri) -> Uri {
-    let path = uri.path_and_query().cloned();
-    path.map_or_else(|| Uri::from_static("/"), Uri::from)
+    // One that is empty is there too, in `http://a.example#b`, and would be written as it is.
+    let path = uri.path_and_query().filter(|path| path.as_str() != "/");
+    path.map_or_else(|| Uri::from_static("/"), |path| Uri::from(path.clone()))
 }
 
 #[cfg(test)]
@@ -226,6 +227,21 @@ mod tests {
         );
         assert_eq!(stays("/", &[]), Err("request"));
         assert_eq!(stays("/", &["a.example", "b.example"]), Err("request"));
+    }
+
+    #[test]
+    fn a_host_is_asked_for_a_path() {
+        for (uri, asked) in [
+            ("http://a.example", "/"),
+            ("http://a.example#b", "/"),
+            ("http://a.example/#b", "/"),
+            ("http://a.example?b", "/?b"),
+            ("http://a.example/b?c#d", "/b?c"),
+            ("/b#", "/b"),
+            ("*", "*"),
+        ] {
+            assert_eq!(path(&Uri::from_static(uri)).to_string(), asked, "{uri}");
+        }
     }
 
     #[test]
