@@ -1,19 +1,23 @@
 """Looks for bytes that break a parser: coverage-guided, by libFuzzer, with the project's own toolchain.
 
-    python3 fuzz/run.py                                 # every target for a few seconds
-    python3 fuzz/run.py --seconds 600 sweep swap        # these, for longer
+    python3 fuzz/run.py                                 # every target, with the inputs that are kept
+    python3 fuzz/run.py --seconds 600 sweep swap        # these, for what nobody has seen yet
+    python3 fuzz/run.py --keep                          # keep what reaches most of what was ever reached
     python3 fuzz/run.py --input FILE sweep              # one input again
 
-Each target begins with its seeds and with what earlier runs found. Exits with 1 if one of them broke; the
-input that did it is kept, and printed.
+Without a time each target has its seeds and the inputs of `inputs/NAME.txt`, one to a line in Base64, and no
+others: what breaks then, a change broke, and not luck. With a time it begins with those and with what earlier
+runs found, and looks further. Exits with 1 if one of them broke; the input that did it is kept, and printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import concurrent.futures
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,9 +25,6 @@ from pathlib import Path
 HERE = Path(__file__).parent.resolve()
 
 TARGETS = ("requests", "hello", "frames", "swap", "sweep", "places", "bodies")
-
-SECONDS = 15
-"""How long each target is tried where nothing else is said."""
 
 LONGEST = {"requests": 1024, "hello": 2048, "swap": 512, "sweep": 96, "places": 256}
 """The longest inputs, in bytes: as long as something new can come of it, as short as they are fast."""
@@ -62,22 +63,62 @@ def build(folder: Path) -> Path:
     return folder / "target" / host[1] / "debug"
 
 
-def fuzz(binary: Path, folder: Path, seconds: int, given: Path | None) -> tuple[bool, str]:
-    """Runs one target; says whether it held, and what it has to say."""
+def unpacked(name: str, folder: Path) -> list[str]:
+    """Returns the folders with what is tried of a target whenever it is."""
+    seeds, kept = HERE / "seeds" / name, folder / "inputs" / name
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True)
+    for number, line in enumerate(inputs(name).read_text().splitlines()):
+        (kept / f"{number:04}").write_bytes(base64.b64decode(line, validate=True))
+    return [str(seeds), str(kept)]
+
+
+def inputs(name: str) -> Path:
+    """Returns the file with the inputs of a target that are kept."""
+    return HERE / "inputs" / f"{name}.txt"
+
+
+def told(binary: Path, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """Runs one target with these arguments."""
     name = binary.name
-    corpus, broken = folder / "corpus" / name, folder / "broken" / name
-    for new in (corpus, broken):
-        new.mkdir(parents=True, exist_ok=True)
+    broken = folder / "broken" / name
+    broken.mkdir(parents=True, exist_ok=True)
     limits = ["-timeout=20", "-rss_limit_mb=2048", f"-artifact_prefix={broken}/"]
-    if name in LONGEST:
-        limits.append(f"-max_len={LONGEST[name]}")
-    inputs = [str(given)] if given else [str(corpus), str(HERE / "seeds" / name)]
-    times = [] if given else [f"-max_total_time={seconds}", "-print_final_stats=1"]
-    done = subprocess.run(
-        [str(binary), *limits, *times, *inputs], capture_output=True, text=True, errors="replace"
-    )
+    limits.append(f"-max_len={LONGEST.get(name, 4096)}")
+    command = [str(binary), *limits, *more]
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+
+
+def fuzz(binary: Path, folder: Path, seconds: int | None, given: Path | None) -> tuple[bool, str]:
+    """Runs one target; says whether it held, and what it has to say."""
+    name, corpus = binary.name, folder / "corpus" / binary.name
+    if given:
+        what = [str(given)]
+    elif seconds:
+        corpus.mkdir(parents=True, exist_ok=True)
+        # What is new goes into the first folder.
+        what = [f"-max_total_time={seconds}", str(corpus), *unpacked(name, folder)]
+    else:
+        what = ["-runs=0", *unpacked(name, folder)]
+    done = told(binary, folder, "-print_final_stats=1", *what)
     held = done.returncode == 0
     return held, figures(name, done.stderr) if held else f"{name}: BROKEN\n{done.stderr[-6000:]}"
+
+
+def keep(binary: Path, folder: Path) -> tuple[bool, str]:
+    """Keeps as few inputs as reach all of the code that any known one reaches."""
+    name = binary.name
+    chosen, corpus = folder / "chosen" / name, folder / "corpus" / name
+    shutil.rmtree(chosen, ignore_errors=True)
+    for new in (chosen, corpus):
+        new.mkdir(parents=True, exist_ok=True)
+    known = [*unpacked(name, folder), str(corpus)]
+    done = told(binary, folder, "-set_cover_merge=1", "-use_counters=0", str(chosen), *known)
+    if done.returncode != 0:
+        return False, f"{name}: BROKEN\n{done.stderr[-6000:]}"
+    lines = sorted(base64.b64encode(one.read_bytes()).decode() for one in chosen.iterdir())
+    inputs(name).write_text("".join(f"{line}\n" for line in lines))
+    return True, f"{name:9} {len(lines):>10,} inputs kept"
 
 
 def figures(name: str, log: str) -> str:
@@ -92,9 +133,10 @@ def figures(name: str, log: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=int, default=SECONDS, help=f"for each ({SECONDS})")
+    parser.add_argument("--seconds", type=int, help="tries each for so long, new inputs every time")
     parser.add_argument("--input", type=Path, help="tries this input alone")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}")
+    parser.add_argument("--keep", action="store_true", help="chooses anew which inputs are kept")
     given = parser.parse_args()
     if unknown := set(given.targets) - set(TARGETS):
         parser.error(f"no target: {', '.join(sorted(unknown))}")
@@ -103,11 +145,13 @@ def main() -> int:
     # Two at a time: a run has one thread.
     with concurrent.futures.ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
         chosen = given.targets or TARGETS
-        tried = [
-            pool.submit(fuzz, binaries / name, folder, given.seconds, given.input)
+        begun = [
+            pool.submit(keep, binaries / name, folder)
+            if given.keep
+            else pool.submit(fuzz, binaries / name, folder, given.seconds, given.input)
             for name in chosen
         ]
-        results = [one.result() for one in tried]
+        results = [one.result() for one in begun]
     for _, words in results:
         print(words, flush=True)
     return 0 if all(held for held, _ in results) else 1
