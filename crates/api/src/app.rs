@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 
 use outlast_kernel::Kernel;
 use outlast_protocol::facts::Models;
-use outlast_vault::Vault;
+use outlast_vault::Custodian;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -21,8 +21,8 @@ pub const PING: Duration = Duration::from_secs(15);
 pub struct Api {
     /// The door to sessions, and to plain resources behind it.
     pub kernel: Kernel,
-    /// Seals what is secret.
-    pub vault: Vault,
+    /// Seals what is secret, and shows nothing of it.
+    pub vault: Arc<dyn Custodian>,
     /// The models that agents may name.
     pub models: Arc<dyn Models>,
     /// Makes `/readyz` fail, once cancelled; everything else goes on.

@@ -1,9 +1,8 @@
 //! Credentials of vaults: what is shown of them, and their secrets on the way to the seal.
 
-mod hidden;
 mod seals;
 
-pub(crate) use seals::locked;
+pub(crate) use seals::failed;
 
 use axum::extract::State;
 use outlast_protocol::{
@@ -15,8 +14,8 @@ use outlast_protocol::{
     vault::Vault,
 };
 use outlast_store::{ResourceKind, SealedSecret, Sealing, WriteError};
+use outlast_vault::Brought;
 
-use self::hidden::Hidden;
 use crate::{
     answer::{self, Answer},
     app::{App, Shared},
@@ -35,7 +34,9 @@ pub(crate) async fn create(
     let now = app.kernel.now();
     let id = CredentialId::mint(now, app.kernel.entropy());
     let credential = new.resolve(id, vault, now)?;
-    let secret = app.seal(&credential, 1, Hidden::new(&new.auth))?;
+    let secret = app
+        .seal(&credential, Brought::from(&new.auth), None)
+        .await?;
     let work = app.clone();
     let work = |ticket| async move { work.keep(&credential, secret, ticket).await };
     app.once(request.attempt(), Form::Stored, work).await
@@ -191,8 +192,8 @@ impl App {
                 return answer::text(&current);
             }
             let sealing = match (held, &change.auth) {
-                (Some((held, at)), Some(auth)) => {
-                    let secret = self.seal(&next, at.saturating_add(1), held.with(auth))?;
+                (Some(held), Some(auth)) => {
+                    let secret = self.seal(&next, Brought::from(auth), Some(held)).await?;
                     Sealing::Replaced(secret)
                 }
                 _ => Sealing::Kept,

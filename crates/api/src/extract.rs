@@ -21,6 +21,7 @@ use outlast_protocol::{
     query::Query,
     read::{self, At},
 };
+use outlast_vault::Purpose;
 use serde_json::Value;
 use tokio::time::timeout;
 use zeroize::{Zeroize as _, Zeroizing};
@@ -241,7 +242,7 @@ impl FromRequest<Shared> for Confidential {
     type Rejection = Failure;
 
     async fn from_request(request: Request, app: &Shared) -> Result<Self, Failure> {
-        let key = app.vault.derive("receipts", b"");
+        let key = app.vault.derive(Purpose::Receipts);
         let attempt = |headers: &HeaderMap, by, method: &Method, path: &str, body: &[u8]| match &key
         {
             Some(key) => Attempt::keyed(key, headers, by, method, path, body),
@@ -261,7 +262,7 @@ impl FromRequest<Shared> for Discreet {
 
     async fn from_request(request: Request, app: &Shared) -> Result<Self, Failure> {
         const TOKEN: &[u8] = b"\"authorization_token\"";
-        let key = app.vault.derive("receipts", b"");
+        let key = app.vault.derive(Purpose::Receipts);
         let attempt = |headers: &HeaderMap, by, method: &Method, path: &str, body: &[u8]| {
             let brings = body.windows(TOKEN.len()).any(|window| window == TOKEN);
             match &key {

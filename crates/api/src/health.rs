@@ -31,10 +31,15 @@ pub(crate) async fn healthz() -> Answer {
     Ok(answer::json(r#"{"status":"ok"}"#))
 }
 
-/// `GET /readyz`: the store can be written and read, and the process is not on its way out.
+/// `GET /readyz`: the store can be written and read, the egress is there, and the process is not on its way
+/// out.
 pub(crate) async fn readyz(State(app): State<Shared>) -> Answer {
     if app.leaving.is_cancelled() || app.shutdown.is_cancelled() {
         return Err(Problem::new(ErrorCode::Unavailable, "the server is shutting down").into());
+    }
+    if app.vault.away().is_some() {
+        let words = "the egress process is not reached; `outlast doctor` says why";
+        return Err(Problem::new(ErrorCode::Unavailable, words).into());
     }
     let mut last = app.probes.0.lock().await;
     if let Some((at, found)) = &*last

@@ -5,11 +5,12 @@ use outlast_protocol::{
     ErrorCode, Problem,
     master_keys::{MasterKey, MasterKeyRotation, MasterKeys},
 };
-use outlast_vault::{Holding, NotTurned};
+use outlast_vault::{Declined, Holding};
 
 use crate::{
     answer::{self, Answer},
     app::Shared,
+    credentials::failed,
     extract::{Params, Submission},
 };
 
@@ -17,7 +18,7 @@ use crate::{
 pub(crate) async fn list(State(app): State<Shared>, Params(query): Params) -> Answer {
     query.finish()?;
     let held = app.vault.holding().await;
-    let held = held.map_err(|words| Problem::new(ErrorCode::Overloaded, words))?;
+    let held = held.map_err(|fault| refused(&fault))?;
     answer::view(&MasterKeys {
         trouble: app.vault.trouble(),
         keys: keys(held),
@@ -27,14 +28,7 @@ pub(crate) async fn list(State(app): State<Shared>, Params(query): Params) -> An
 /// `POST /outlast/v1/vault/rotate-master-key`: brings all secrets under another master key.
 pub(crate) async fn rotate(State(app): State<Shared>, request: Submission) -> Answer {
     request.empty()?;
-    let vault = app.vault.clone();
-    // It goes on if nobody waits for it.
-    let turning = app.tasks.spawn(async move { vault.turn().await });
-    let turned = turning.await.map_err(|fault| {
-        let words = format!("the rotation died: {fault}");
-        Problem::new(ErrorCode::Internal, words)
-    })?;
-    let turned = turned.map_err(|fault| refused(&fault))?;
+    let turned = app.vault.turn().await.map_err(|fault| refused(&fault))?;
     answer::view(&MasterKeyRotation {
         current: turned.current.to_string(),
         others: turned.others.iter().map(ToString::to_string).collect(),
@@ -43,13 +37,12 @@ pub(crate) async fn rotate(State(app): State<Shared>, request: Submission) -> An
     })
 }
 
-fn refused(fault: &NotTurned) -> Problem {
+fn refused(fault: &Declined) -> Problem {
     match fault {
-        NotTurned::Single(_) => Problem::invalid(fault.to_string()),
-        NotTurned::Missing(_) | NotTurned::NoMasterKey(_) => {
-            Problem::new(ErrorCode::VaultLocked, fault.to_string())
-        }
-        NotTurned::Store(_) => Problem::new(ErrorCode::Overloaded, fault.to_string()),
+        Declined::Invalid(words) => Problem::invalid(words.clone()),
+        Declined::Locked(words) => Problem::new(ErrorCode::VaultLocked, words.clone()),
+        Declined::Away(words) => Problem::new(ErrorCode::Overloaded, words.clone()),
+        Declined::Gone(_) | Declined::Broken(_) => failed(fault),
     }
 }
 

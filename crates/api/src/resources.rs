@@ -98,8 +98,11 @@ pub(crate) async fn update(
         return Err(refused(id).into());
     };
     let token = parse_rotation(request.body())?;
-    let seal =
-        |repository: &Repository, revision| app.seal_token(session, repository, revision, &token);
+    let (sealer, token) = (&app, &token);
+    let seal = move |repository: Repository, revision| async move {
+        let sealed = sealer.seal_token(session, &repository, revision, token);
+        sealed.await
+    };
     let rotated = app.kernel.rotate(request.by(), session, id, seal);
     rotated.await?;
     answer::view(&app.resource(session, id).await?)

@@ -35,7 +35,7 @@ pub(crate) async fn create(State(app): State<Shared>, Discreet(request): Discree
         let unnamed = SessionId::mint(work.kernel.now(), work.kernel.entropy());
         let receipt = ticket.map(|ticket| ticket.records(unnamed));
         let mut draft = work.kernel.draft(config);
-        draft.tokens = work.tokens(&draft, &new.resources.repositories)?;
+        draft.tokens = work.tokens(&draft, &new.resources.repositories).await?;
         let made = work.kernel.create(by, draft, &new.initial_events, receipt);
         let session = made.await?;
         answer::text(&session)

@@ -3,7 +3,7 @@
 //! What they send goes on as it is, under this server's key; what comes back goes back as it is.
 
 mod answer;
-mod asked;
+pub(crate) mod asked;
 mod listed;
 mod spans;
 
@@ -19,8 +19,8 @@ use axum::{
 use http::{HeaderMap, HeaderValue, Uri, header, request::Parts};
 use outlast_kernel::{Asker, Identity, Kernel};
 use outlast_model::{
-    Facts, Scripted, Upstream,
-    upstream::{Forward, Forwarded, Part},
+    Facts, Scripted,
+    upstream::{Forward, Forwarded, Part, Provider},
     wire,
 };
 use outlast_protocol::{ErrorCode, Problem};
@@ -47,7 +47,7 @@ struct Inner {
     kernel: Kernel,
     facts: Arc<Facts>,
     scripted: Router,
-    upstream: Option<Upstream>,
+    upstream: Option<Arc<dyn Provider>>,
     budget: Arc<dyn Budget>,
 }
 
@@ -55,7 +55,7 @@ type Answer = Result<Response, Refused>;
 
 impl Front {
     /// Opens the API; without an upstream the scripted model alone answers.
-    pub fn new(kernel: Kernel, facts: Arc<Facts>, upstream: Option<Upstream>) -> Self {
+    pub fn new(kernel: Kernel, facts: Arc<Facts>, upstream: Option<Arc<dyn Provider>>) -> Self {
         let scripted = Arc::new(Scripted::new());
         Self(Arc::new(Inner {
             kernel,

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod apart;
 mod budget;
 mod forms;
 mod front;

@@ -1,7 +1,7 @@
 //! The kernel's sweep, over the vault.
 
 use async_trait::async_trait;
-use outlast_kernel::Sweep;
+use outlast_kernel::{Finder, Sweep};
 use outlast_protocol::id::{ResourceId, SessionId, VaultId};
 use outlast_scrub::Scrubber;
 use outlast_store::{Away, ReadError};
@@ -25,14 +25,14 @@ impl Sweep for Sweeper {
         session: SessionId,
         vaults: &[VaultId],
         repositories: &[ResourceId],
-    ) -> Result<Scrubber, ReadError> {
+    ) -> Result<Finder, ReadError> {
         match self.0.scrubber(vaults, repositories).await {
-            Ok(scrubber) => Ok(scrubber),
+            Ok(scrubber) => Ok(Finder::Here(scrubber)),
             Err(Failure::Store(words)) => Err(ReadError::Unavailable(Away::other(words))),
             Err(failure) => {
                 // Whoever put a secret into a request could open it, and so can this, by then.
                 tracing::warn!(session.id = %session, "a result is not swept: {failure}");
-                Ok(Scrubber::new([]))
+                Ok(Finder::Here(Scrubber::new([])))
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::{
     kernel::Inner,
     lease::{died, joined},
     life::Halt,
-    metric_definitions as metrics, shown, sweep,
+    metric_definitions as metrics, shown,
 };
 
 /// How often a process that was declared dead looks who took its sessions.
@@ -337,8 +337,7 @@ impl Job {
     /// Records the end of a call; a second end changes nothing.
     async fn settle(&self, call: EventId, result: CallResult) -> Result<(), LeaseError> {
         let state = self.state().await?;
-        let scrubber = self.inner.scrubber(&state).await?;
-        let result = sweep::result(&scrubber, shown::fit(result));
+        let result = self.inner.swept(&state, shown::fit(result)).await?;
         let (result, told) = self.with_news(&state, call, result).await?;
         let outcome = result.outcome;
         let label = format!("{outcome:?}").to_lowercase();

@@ -40,7 +40,7 @@ mod redact;
 mod repositories;
 mod shown;
 mod signal;
-mod sweep;
+pub mod sweep;
 mod token;
 mod tools;
 mod workspace;
@@ -63,7 +63,7 @@ pub use network::{Bound, Dress, Network, Unreachable};
 pub use preview::{Heard, Preview, Previews};
 pub use redact::redact_alone;
 pub use repositories::Draft;
-pub use sweep::Sweep;
+pub use sweep::{Finder, Sweep};
 pub use tools::Tool;
 
 pub use outlast_blobs::Reader;

@@ -17,12 +17,13 @@ use outlast_protocol::{
     environment::Networking,
     id::{EnvironmentId, IncarnationId, ResourceId, SessionId, VaultId},
 };
+use serde::{Deserialize, Serialize};
 
 pub(crate) use outlets::Outlets;
 pub use unreachable::Unreachable;
 
 /// Whose hand it is, and what it may reach.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Bound {
     /// The session.
     pub session: SessionId,
@@ -41,7 +42,7 @@ pub struct Bound {
 }
 
 /// What a new hand is given by what serves its way out.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Dress {
     /// Environment variables of everything that runs inside: placeholders, never a secret.
     pub variables: Vec<(String, String)>,

@@ -26,7 +26,7 @@ use tokio::time::sleep;
 pub use self::tokens::Draft;
 pub(crate) use self::tokens::tidy;
 use self::verdict::Verdict;
-use crate::{Kernel, LeaseError, calls::Job, checkpoint::Use, sweep};
+use crate::{Kernel, LeaseError, calls::Job, checkpoint::Use};
 
 /// The longest that one repository may take; the bound of every call holds too.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -119,8 +119,8 @@ impl Job {
         match done {
             Ok(result) => {
                 // A host may say what it was told.
-                let scrubber = self.inner.scrubber(state).await?;
-                Ok(Some(Verdict::of(&text(&sweep::result(&scrubber, result)))))
+                let result = self.inner.swept(state, result).await?;
+                Ok(Some(Verdict::of(&text(&result))))
             }
             Err(stale @ CallError::Stale { .. }) => Err(LeaseError::Over(stale.to_string())),
             Err(CallError::Lost(_)) => Ok(None),

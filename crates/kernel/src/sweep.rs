@@ -5,7 +5,7 @@
 
 mod reader;
 
-use std::fmt::Debug;
+use std::{fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -37,27 +37,70 @@ pub trait Sweep: Debug + Send + Sync {
         session: SessionId,
         vaults: &[VaultId],
         repositories: &[ResourceId],
-    ) -> Result<Scrubber, ReadError>;
+    ) -> Result<Finder, ReadError>;
+}
+
+/// What finds the secrets of one session.
+#[derive(Clone, Debug)]
+pub enum Finder {
+    /// In this process, which has them then.
+    Here(Scrubber),
+    /// In another, which is shown what is to be looked through and shows no secret.
+    Apart(Arc<dyn Apart>),
+}
+
+/// Looks through what it is shown, in another process.
+#[async_trait]
+pub trait Apart: Debug + Send + Sync {
+    /// Returns a result without secrets.
+    ///
+    /// # Errors
+    ///
+    /// If nobody can look through it now; it is asked again.
+    async fn result(&self, result: CallResult) -> Result<CallResult, ReadError>;
+
+    /// Returns texts without secrets, one for each.
+    ///
+    /// # Errors
+    ///
+    /// As [`result`](Self::result).
+    async fn texts(&self, texts: Vec<String>) -> Result<Vec<String>, ReadError>;
+
+    /// Reads bytes without secrets; they cannot be read where nobody can look through them.
+    fn reader(&self, content: Reader) -> Reader;
 }
 
 impl Inner {
     /// Returns what finds the secrets of a session, by its id.
-    pub(crate) async fn scrubber_of(&self, session: SessionId) -> Result<Scrubber, ReadError> {
+    pub(crate) async fn finder_of(&self, session: SessionId) -> Result<Finder, ReadError> {
         if self.sweep.is_none() {
-            return Ok(Scrubber::new([]));
+            return Ok(Finder::Here(Scrubber::new([])));
         }
-        self.scrubber(&*self.store.head(session).await?).await
+        self.finder(&*self.store.head(session).await?).await
+    }
+
+    /// Puts marks in the place of a session's secrets in a result, and waits while nobody can.
+    pub(crate) async fn swept(
+        &self,
+        state: &State,
+        result: CallResult,
+    ) -> Result<CallResult, ReadError> {
+        match self.finder(state).await? {
+            Finder::Here(scrubber) => Ok(self::result(&scrubber, result)),
+            Finder::Apart(apart) => self.patiently(|| apart.result(result.clone())).await,
+        }
     }
 
     /// Returns what finds the secrets of a session, and waits while the store is away.
-    pub(crate) async fn scrubber(&self, state: &State) -> Result<Scrubber, ReadError> {
+    async fn finder(&self, state: &State) -> Result<Finder, ReadError> {
+        let none = || Finder::Here(Scrubber::new([]));
         let (Some(sweep), Some(config)) = (&self.sweep, state.config.as_deref()) else {
-            return Ok(Scrubber::new([]));
+            return Ok(none());
         };
         let repositories = config.repositories.iter().map(|known| known.id);
         let repositories: Vec<_> = repositories.collect();
         if config.vault_ids.is_empty() && repositories.is_empty() {
-            return Ok(Scrubber::new([]));
+            return Ok(none());
         }
         self.patiently(|| sweep.of(state.id, &config.vault_ids, &repositories))
             .await
@@ -65,7 +108,7 @@ impl Inner {
 }
 
 /// Puts marks in the place of secrets in all that a model reads of a result.
-pub(crate) fn result(scrubber: &Scrubber, mut result: CallResult) -> CallResult {
+pub fn result(scrubber: &Scrubber, mut result: CallResult) -> CallResult {
     if !scrubber.is_idle() {
         result
             .content
@@ -75,12 +118,36 @@ pub(crate) fn result(scrubber: &Scrubber, mut result: CallResult) -> CallResult 
     result
 }
 
+/// Puts marks in the place of secrets in each of some texts.
+pub fn texts(scrubber: &Scrubber, mut texts: Vec<String>) -> Vec<String> {
+    texts.iter_mut().for_each(|words| text(scrubber, words));
+    texts
+}
+
 /// Reads bytes without secrets, wherever the pieces are cut.
-pub(crate) fn reader(scrubber: &Scrubber, content: Reader) -> Reader {
+pub fn reader(scrubber: &Scrubber, content: Reader) -> Reader {
     if scrubber.is_idle() {
         return content;
     }
     Box::pin(reader::Swept::new(scrubber.stream(), content))
+}
+
+impl Finder {
+    /// Returns texts without secrets, wherever they are looked for.
+    pub(crate) async fn texts(&self, texts: Vec<String>) -> Result<Vec<String>, ReadError> {
+        match self {
+            Self::Here(scrubber) => Ok(self::texts(scrubber, texts)),
+            Self::Apart(apart) => apart.texts(texts).await,
+        }
+    }
+
+    /// Reads bytes without secrets, wherever they are looked for.
+    pub(crate) fn reader(&self, content: Reader) -> Reader {
+        match self {
+            Self::Here(scrubber) => reader(scrubber, content),
+            Self::Apart(apart) => apart.reader(content),
+        }
+    }
 }
 
 fn block(scrubber: &Scrubber, block: &mut Block) {

@@ -1,6 +1,8 @@
 //! A model behind the Messages API over HTTP.
 
+mod answer;
 mod forward;
+mod provider;
 mod scrub;
 
 use std::fmt;
@@ -15,12 +17,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::timeout;
 
 use crate::sse::{self, Bounds, Broken};
-use crate::{Call, Error, Events, Failure, Model, retry_after};
+use crate::{Call, Error, Events, Model};
 
 pub use forward::{Forward, Forwarded, NoModelId, Part};
-
-/// The most of an error body that is read, in bytes.
-const ERROR_BODY: usize = 64 * 1024;
+pub use provider::Provider;
 
 /// How often a connection in use is asked whether the other end still lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
@@ -184,34 +184,11 @@ impl Upstream {
 
     /// Reads an answer that is no stream and says what is wrong.
     async fn refused(&self, response: Response) -> Error {
-        let status = response.status().as_u16();
-        let after = retry_after::read(response.headers());
-        let should_retry = match response
-            .headers()
-            .get("x-should-retry")
-            .map(HeaderValue::as_bytes)
-        {
-            Some(b"true") => Some(true),
-            Some(b"false") => Some(false),
-            Some(_) | None => None,
-        };
-        let body = timeout(self.bounds.idle, head(response))
-            .await
-            .unwrap_or_default();
-        let said = Failure::from_body(&body);
-        let streamless = (200..300).contains(&status) && said.kind.is_none();
-        Failure {
-            status: (!(200..300).contains(&status)).then_some(status),
-            after,
-            should_retry,
-            message: if streamless {
-                "the model's provider answered without a stream".to_owned()
-            } else {
-                self.scrub(&said.message)
-            },
-            kind: said.kind,
-        }
-        .classify()
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = response.bytes_stream();
+        let body = timeout(self.bounds.idle, answer::head(body));
+        let body = body.await.unwrap_or_default();
+        answer::refusal(status, &headers, &body, |words| self.scrub(words))
     }
 
     /// Describes a failure to reach the upstream, without its URL.
@@ -240,7 +217,7 @@ impl Upstream {
 impl Model for Upstream {
     async fn stream(&self, call: Call) -> Result<Events, Error> {
         let response = self.send(&call).await?;
-        if !response.status().is_success() || !is_stream(response.headers()) {
+        if !response.status().is_success() || !answer::is_stream(response.headers()) {
             return Err(self.refused(response).await);
         }
         let body = response
@@ -340,26 +317,6 @@ fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let literal = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || literal.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-/// Tells whether the answer is a stream of events; one that does not say is taken for one.
-fn is_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    kind.is_none_or(|kind| kind.to_ascii_lowercase().starts_with(b"text/event-stream"))
-}
-
-/// Reads the beginning of a body as text, as far as it comes.
-async fn head(response: Response) -> String {
-    let mut bytes = Vec::new();
-    let mut chunks = response.bytes_stream();
-    while let Some(Ok(chunk)) = chunks.next().await {
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() >= ERROR_BODY {
-            bytes.truncate(ERROR_BODY);
-            break;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Joins an error and its causes.

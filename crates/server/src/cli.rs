@@ -91,6 +91,9 @@ enum Command {
         /// Listen here; beyond loopback only with a key that is set
         #[arg(long, value_name = "IP:PORT")]
         listen: Option<SocketAddr>,
+        /// Run these parts: all, or `api,brain,hand` and `egress` under two users
+        #[arg(long, value_name = "ROLES", value_delimiter = ',')]
+        roles: Option<Vec<String>>,
     },
     /// Have an agent do a task, on a running server or in this process
     Run(run::Arguments),
@@ -197,8 +200,8 @@ async fn dispatch(
 ) -> Result<Exit, Failure> {
     let Cli { common, command } = cli;
     match command {
-        Command::Serve { listen } => {
-            let loaded = common.load(environment, listen)?;
+        Command::Serve { listen, roles } => {
+            let loaded = common.load_with(environment, listen, roles)?;
             Box::pin(serve::serve(loaded, environment, console)).await
         }
         Command::Run(arguments) => {
@@ -284,12 +287,22 @@ impl Common {
         environment: &Environment,
         listen: Option<SocketAddr>,
     ) -> Result<Loaded, Failure> {
+        self.load_with(environment, listen, None)
+    }
+
+    fn load_with(
+        &self,
+        environment: &Environment,
+        listen: Option<SocketAddr>,
+        roles: Option<Vec<String>>,
+    ) -> Result<Loaded, Failure> {
         let (config, data_dir) = (self.config.clone(), self.data_dir.clone());
         Ok(load(
             &Flags {
                 config,
                 data_dir,
                 listen,
+                roles,
             },
             environment,
         )?)

@@ -19,6 +19,7 @@ pub mod models;
 mod prices;
 mod print;
 mod retries;
+mod roles;
 mod run;
 mod server;
 mod sessions;
@@ -42,6 +43,7 @@ pub use models::Models;
 pub use prices::Prices;
 pub use print::print;
 pub use retries::Retries;
+pub use roles::Roles;
 pub use run::Run;
 pub use server::Server;
 pub use sessions::Sessions;
@@ -143,7 +145,8 @@ impl Config {
         self.retries.check()?;
         self.log.check()?;
         self.prices.check()?;
-        self.run.check()
+        self.run.check()?;
+        self.roles().map(drop)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The server: every room wired together, from binding the port to letting go of the data.
 
 mod address;
+mod apart;
 mod connections;
 mod database;
 mod egress;
@@ -22,11 +23,11 @@ use std::{
 };
 
 use outlast_kernel::Kernel;
-use outlast_vault::Vault;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use address::{told, url};
+pub(crate) use apart::Apart;
 pub use error::StartError;
 pub use key::Key;
 pub(crate) use key::read as read_key;
@@ -37,6 +38,7 @@ pub(crate) use hands::driver;
 
 use connections::Phases;
 pub(crate) use database::Database;
+use egress::Egress;
 use hands::Hands;
 
 /// How often a closing server looks whether its turns are handed back.
@@ -69,7 +71,7 @@ pub struct Server {
     /// The loop that takes leases.
     worker: TaskTracker,
     stop_worker: CancellationToken,
-    vault: Vault,
+    egress: Egress,
     failed: CancellationToken,
 }
 
@@ -134,7 +136,7 @@ impl Server {
         self.stop_worker.cancel();
         self.worker.close();
         self.worker.wait().await;
-        self.vault.close().await;
+        self.egress.close().await;
         self.kernel.end().await;
         self.hands.close().await;
         self.database.close().await;

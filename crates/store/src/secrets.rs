@@ -4,11 +4,12 @@ use std::fmt::{self, Debug};
 
 use async_trait::async_trait;
 use outlast_protocol::Micros;
+use serde::{Deserialize, Serialize};
 
 use crate::{ReadError, Receipt, Resource, WriteError};
 
 /// A sealed secret; what is in it only the vault can read.
-#[derive(Clone, Eq, PartialEq)]
+#[derive(Clone, Deserialize, Eq, PartialEq, Serialize)]
 pub struct SealedSecret {
     /// What it is of: the id of a credential, or of a resource of a session.
     pub owner: String,

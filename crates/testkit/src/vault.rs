@@ -32,12 +32,13 @@ pub async fn under(
     let ring = Sources::open(Source::Set(Secret::from(key)), entropy.clone()).await;
     let here = Rule::new(&["127.0.0.0/8"]).unwrap();
     Vault::new(Parts {
-        store,
+        records: store.into(),
         alone: true,
         ring: Arc::new(ring),
         clock,
         entropy,
         dialer: Dialer::new(here, Arc::new(System), Duration::from_secs(5)),
         authorities: Vec::new(),
+        wary: false,
     })
 }

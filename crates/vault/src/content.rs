@@ -110,18 +110,22 @@ impl Content {
 
     /// Writes it out, to be sealed.
     pub(crate) fn bytes(&self) -> Zeroizing<Vec<u8>> {
-        // A buffer that grows leaves what it held behind, so it has room for all from the start.
-        let exposed = Exposed::from(self);
-        let mut room = Count(0);
-        let counted = serde_json::to_writer(&mut room, &exposed);
-        let mut bytes = Zeroizing::new(Vec::with_capacity(room.0));
-        let written = serde_json::to_writer(&mut *bytes, &exposed);
-        debug_assert!(
-            counted.is_ok() && written.is_ok(),
-            "it is texts and numbers"
-        );
-        bytes
+        written(&Exposed::from(self))
     }
+}
+
+/// Writes out what has secrets in it.
+pub(crate) fn written(exposed: &impl Serialize) -> Zeroizing<Vec<u8>> {
+    // A buffer that grows leaves what it held behind, so it has room for all from the start.
+    let mut room = Count(0);
+    let counted = serde_json::to_writer(&mut room, exposed);
+    let mut bytes = Zeroizing::new(Vec::with_capacity(room.0));
+    let written = serde_json::to_writer(&mut *bytes, exposed);
+    debug_assert!(
+        counted.is_ok() && written.is_ok(),
+        "it is texts and numbers"
+    );
+    bytes
 }
 
 impl Refresh {

@@ -9,6 +9,7 @@ mod sources;
 use std::fmt::{self, Debug};
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 pub use command::TIMEOUT;
 pub use file::FILE;
@@ -17,7 +18,7 @@ pub use sources::{Source, Sources};
 use crate::derive::Key;
 
 /// The name of a master key: a fingerprint that says nothing of the key.
-#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct KeyName(String);
 
 impl From<&str> for KeyName {

@@ -10,12 +10,15 @@
 mod bearer;
 mod cipher;
 mod content;
+pub mod custodian;
 mod derive;
 mod keep;
 pub mod keyring;
 mod oauth;
+mod order;
 mod outside;
 mod placed;
+mod records;
 mod refresh;
 mod seal;
 mod shelf;
@@ -27,9 +30,12 @@ mod vault;
 
 pub use bearer::Bearer;
 pub use content::{ClientAuth, Content, Hosts, Refresh};
+pub use custodian::{Custodian, Declined, Purpose};
 pub use keyring::{KeyName, Keyring, NoMasterKey};
+pub use order::{Brought, Order, Use};
 pub use outlast_protocol::Secret;
 pub use placed::Placed;
+pub use records::{Records, Registry};
 pub use refresh::Failure;
 pub use seal::{Opening, Sealing};
 pub use token::Token;

@@ -6,12 +6,9 @@ use outlast_protocol::{
     credential::{Auth, Credential},
     id::{CredentialId, VaultId},
 };
-use outlast_store::{Order, ReadError, ResourceKind, ResourceQuery, SealedSecret};
+use outlast_store::{ReadError, SealedSecret};
 
 use crate::{Content, Failure, Hosts, Secret, Vault, shelf::Revisions};
-
-/// More than a vault has.
-const MOST: usize = 100;
 
 /// A credential that egress puts in the place of a placeholder.
 #[derive(Clone, Debug)]
@@ -98,25 +95,7 @@ impl Vault {
 
     /// Returns the active credentials of a vault, oldest first.
     pub(crate) async fn credentials(&self, vault: VaultId) -> Result<Vec<Credential>, Failure> {
-        let query = ResourceQuery {
-            kind: ResourceKind::Credential,
-            parent: Some(vault.to_string()),
-            created_gte: None,
-            created_lte: None,
-            archived: false,
-            order: Order::Forwards,
-            after: None,
-            limit: MOST,
-        };
-        let page = self.0.store.list(&query).await?;
-        let read = |body: &str| {
-            serde_json::from_str(body)
-                .map_err(|error| Failure::Store(format!("a credential cannot be read: {error}")))
-        };
-        page.items
-            .iter()
-            .map(|item| read(item.body.get()))
-            .collect()
+        Ok(self.0.registry.credentials(vault).await?)
     }
 }
 

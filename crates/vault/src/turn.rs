@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, sync::PoisonError};
 
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::{KeyName, NoMasterKey, Opening, Vault, seal, vault::Inner};
@@ -13,7 +14,7 @@ use crate::{KeyName, NoMasterKey, Opening, Vault, seal, vault::Inner};
 const PAGE: usize = 256;
 
 /// What came of a turn.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Turned {
     /// The master key that new records go under.
     pub current: KeyName,
@@ -48,7 +49,7 @@ pub enum NotTurned {
 }
 
 /// Which master keys there are, and how many records are under each.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Holding {
     /// The keys that are known, the current one first.
     pub known: Vec<KeyName>,

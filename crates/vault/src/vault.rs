@@ -11,13 +11,13 @@ use outlast_protocol::{
 };
 use outlast_reach::Dialer;
 use outlast_scrub::Scrubber;
-use outlast_store::{SealedSecret, Store};
+use outlast_store::{SealedSecret, Secrets};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::task::TaskTracker;
 use zeroize::Zeroizing;
 
 use crate::{
-    Content, Keyring, Opening, Placed, Sealing, Token,
+    Content, Keyring, Opening, Placed, Records, Registry, Sealing, Token,
     derive::{Key, derive},
     outside::Outside,
     refresh::Flights,
@@ -35,8 +35,8 @@ const SWEEPERS_KEPT: Duration = Duration::from_secs(600);
 /// What a vault is made of.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// Where sealed secrets lie.
-    pub store: Arc<dyn Store>,
+    /// Where sealed secrets lie, and what they are of.
+    pub records: Records,
     /// Whether no other process uses that store.
     pub alone: bool,
     /// Has the master keys.
@@ -49,6 +49,9 @@ pub struct Parts {
     pub dialer: Dialer,
     /// Certificates in DER of authorities that vouch for those, beside the system's.
     pub authorities: Vec<Vec<u8>>,
+    /// Whether whoever asks is not believed: a secret that is kept through a change goes to no other
+    /// host than before.
+    pub wary: bool,
 }
 
 /// Seals and opens secrets, and lends them to those that forward requests. Cheap to clone.
@@ -57,8 +60,10 @@ pub struct Vault(pub(crate) Arc<Inner>);
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Secrets>,
+    pub(crate) registry: Arc<dyn Registry>,
     pub(crate) alone: bool,
+    pub(crate) wary: bool,
     pub(crate) ring: Arc<dyn Keyring>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
@@ -94,8 +99,10 @@ impl Vault {
     /// Makes a vault. It derives nothing before it is [unlocked](Self::unlock).
     pub fn new(parts: Parts) -> Self {
         Self(Arc::new(Inner {
-            store: parts.store,
+            store: parts.records.secrets,
+            registry: parts.records.registry,
             alone: parts.alone,
+            wary: parts.wary,
             ring: parts.ring,
             clock: parts.clock,
             entropy: parts.entropy,

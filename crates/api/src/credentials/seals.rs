@@ -1,50 +1,54 @@
 //! Credentials and the vault that can read them.
 
 use outlast_protocol::{
-    ErrorCode, Problem,
+    ErrorCode, Micros, Problem,
     credential::{Auth, Credential},
     id::CredentialId,
 };
 use outlast_store::{Away, SealedSecret};
-use outlast_vault::{Content, Failure, Opening};
+use outlast_vault::{Brought, Declined, Order, Use};
 
-use super::Hidden;
 use crate::{app::App, extract::unknown, failure, plain};
 
 impl App {
-    /// Seals the secrets of a credential, and what it is good for.
-    pub(super) fn seal(
+    /// Seals the secrets of a credential, and what it is good for; what is not brought stays as it is
+    /// sealed.
+    pub(super) async fn seal(
         &self,
         credential: &Credential,
-        revision: u64,
-        hidden: Hidden,
+        brought: Brought,
+        before: Option<SealedSecret>,
     ) -> Result<SealedSecret, Problem> {
-        let content = hidden.content(&credential.auth);
-        let lost = || failure::internal(&format_args!("a secret of `{}` is lost", credential.id));
-        let (owner, parent) = (credential.id.to_string(), credential.vault_id.to_string());
-        let sealed = self
-            .vault
-            .seal(&owner, &parent, revision, &content.ok_or_else(lost)?);
-        sealed.map_err(|fault| locked(&fault))
+        let revision = before.as_ref().map_or(0, |before| before.revision);
+        let order = Order {
+            owner: credential.id.to_string(),
+            parent: credential.vault_id.to_string(),
+            revision: revision.saturating_add(1),
+            purpose: Use::Credential(credential.auth.clone()),
+            brought,
+            before,
+        };
+        let sealed = self.vault.secure(order).await;
+        sealed.map_err(|fault| failed(&fault))
     }
 
-    /// Returns a credential as it is now, and where they are wanted its secrets with their revision.
+    /// Returns a credential as it is now, and where it is wanted what is sealed of it.
     pub(super) async fn opened(
         &self,
         stored: Credential,
         wanted: bool,
-    ) -> Result<(Credential, Option<(Hidden, u64)>), Problem> {
+    ) -> Result<(Credential, Option<SealedSecret>), Problem> {
         if !wanted {
             return Ok((self.renewed(stored).await?, None));
         }
         let lost = || failure::internal(&format_args!("the secret of `{}` is lost", stored.id));
         let secret = self.secret(&stored).await?.ok_or_else(lost)?;
-        let content = self.vault.open(&secret).map_err(|fault| closed(&fault))?;
-        let current = Credential {
-            auth: with_end_of(stored.auth.clone(), &content),
-            ..stored
-        };
-        Ok((current, Some((Hidden::held(content), secret.revision))))
+        if !matches!(stored.auth, Auth::McpOauth { .. }) {
+            return Ok((stored, Some(secret)));
+        }
+        let end = self.vault.end_of(&secret).await;
+        let end = end.map_err(|fault| failed(&fault))?;
+        Ok((ending(stored, end), Some(secret)))
     }
 
     /// Returns a credential with the end of the access token that it has now: renewals change no more
@@ -60,14 +64,12 @@ impl App {
         if !renews || stored.archived_at.is_some() {
             return Ok(stored);
         }
-        let secret = self.secret(&stored).await?;
-        let content = secret.and_then(|secret| self.vault.open(&secret).ok());
-        Ok(match content {
-            None => stored,
-            Some(content) => Credential {
-                auth: with_end_of(stored.auth.clone(), &content),
-                ..stored
-            },
+        let Some(secret) = self.secret(&stored).await? else {
+            return Ok(stored);
+        };
+        Ok(match self.vault.end_of(&secret).await {
+            Ok(end) => ending(stored, end),
+            Err(_) => stored,
         })
     }
 
@@ -78,51 +80,27 @@ impl App {
     }
 }
 
-fn with_end_of(auth: Auth, content: &Content) -> Auth {
-    match (auth, content) {
-        (
-            Auth::McpOauth {
-                mcp_server_url,
-                refresh,
-                ..
-            },
-            Content::McpOauth { expires_at, .. },
-        ) => Auth::McpOauth {
-            mcp_server_url,
-            expires_at: *expires_at,
-            refresh,
-        },
-        (auth, _) => auth,
+/// Returns a credential with another end of its access token.
+fn ending(mut credential: Credential, end: Option<Micros>) -> Credential {
+    if let Auth::McpOauth { expires_at, .. } = &mut credential.auth {
+        *expires_at = end;
     }
+    credential
 }
 
-/// Returns what a client is told of a try that failed for a reason of our own.
-pub(super) fn failed(fault: &Failure) -> Problem {
+/// Returns what a client is told while a secret cannot be sealed, opened or tried for a reason of our own.
+pub(crate) fn failed(fault: &Declined) -> Problem {
     match fault {
-        Failure::Locked(fault) => closed(fault),
-        Failure::Unsealed(fault) => locked(fault),
-        Failure::Gone { credential } => unknown::<CredentialId>(credential),
-        Failure::Store(reason) => failure::unavailable(&Away::other(reason)),
-        Failure::NotRenewable { .. }
-        | Failure::Refused { .. }
-        | Failure::Unsure { .. }
-        | Failure::Unreached { .. }
-        | Failure::Busy { .. } => failure::internal(fault),
-    }
-}
-
-/// Returns what a client is told while no secret can be sealed or opened.
-pub(crate) fn locked(why: &dyn std::fmt::Display) -> Problem {
-    tracing::error!(%why, "the vault is locked: {why}");
-    Problem::new(
-        ErrorCode::VaultLocked,
-        format!("{why}; nothing was accepted"),
-    )
-}
-
-fn closed(fault: &Opening) -> Problem {
-    match fault {
-        Opening::NoMasterKey { .. } | Opening::WrongMasterKey { .. } => locked(fault),
-        Opening::Tampered { .. } | Opening::Newer { .. } => failure::internal(fault),
+        Declined::Locked(why) => {
+            tracing::error!(%why, "the vault is locked: {why}");
+            Problem::new(
+                ErrorCode::VaultLocked,
+                format!("{why}; nothing was accepted"),
+            )
+        }
+        Declined::Away(reason) => failure::unavailable(&Away::other(reason)),
+        Declined::Gone(credential) => unknown::<CredentialId>(credential),
+        Declined::Invalid(words) => Problem::invalid(words.clone()),
+        Declined::Broken(words) => failure::internal(words),
     }
 }

@@ -184,7 +184,7 @@ impl Bench {
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let router = outlast_api::router(Api {
             kernel: kernel.clone(),
-            vault: vault.clone(),
+            vault: Arc::new(vault.clone()),
             models: Arc::new(TwoModels),
             leaving: CancellationToken::new(),
             shutdown: shutdown.clone(),

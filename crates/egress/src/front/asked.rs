@@ -54,7 +54,7 @@ impl Asked {
 }
 
 /// Returns the headers that may go to the provider: none that could be a caller's secret.
-pub(super) fn may_leave(headers: &HeaderMap) -> HeaderMap {
+pub(crate) fn may_leave(headers: &HeaderMap) -> HeaderMap {
     let passes = |name: &str| LEAVE.contains(&name) || OWN.iter().any(|own| name.starts_with(own));
     let mut left = HeaderMap::new();
     for (name, value) in headers {

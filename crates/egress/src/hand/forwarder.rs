@@ -57,6 +57,14 @@ impl Forwarder {
         }
     }
 
+    /// Lets go of all: nothing more leaves, and whoever serves these hands next may begin with any.
+    pub async fn close(&self) {
+        let served = std::mem::take(&mut self.hands().served);
+        for hand in served.into_values() {
+            hand.cut().await;
+        }
+    }
+
     fn hands(&self) -> MutexGuard<'_, Hands> {
         self.hands.lock().unwrap_or_else(PoisonError::into_inner)
     }

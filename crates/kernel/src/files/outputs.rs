@@ -22,13 +22,12 @@ use outlast_protocol::{
     id::{FileId, IncarnationId, SessionId},
     mime,
 };
-use outlast_scrub::Scrubber;
 use outlast_session::State;
 use outlast_store::{Output, StoredFile};
 use tokio::{io::AsyncReadExt as _, sync::Mutex as Turn, time::timeout};
 
 use super::{Loose, key};
-use crate::{kernel::Inner, per_session::PerSession, sweep};
+use crate::{kernel::Inner, per_session::PerSession, sweep::Finder};
 use left::{Bounds, Left, Told, Weight};
 use names::Names;
 
@@ -125,14 +124,20 @@ impl Inner {
             each: self.options.file_bytes,
             all: self.options.output_bytes,
         };
-        let scrubber = match self.scrubber_of(session).await {
-            Ok(scrubber) => scrubber,
+        let finder = match self.finder_of(session).await {
+            Ok(finder) => finder,
             Err(fault) => {
                 tracing::warn!(session.id = %session, "outputs cannot be published: {fault}");
                 return;
             }
         };
-        let names = Names::sweep(&scrubber, &mut listed);
+        let names = match Names::sweep(&finder, &mut listed).await {
+            Ok(names) => names,
+            Err(fault) => {
+                tracing::warn!(session.id = %session, "outputs cannot be published: {fault}");
+                return;
+            }
+        };
         let (wanted, mut left) = left::choose(listed, &known, bounds);
         let mut weight = Weight::of(&known);
         for output in wanted {
@@ -141,7 +146,7 @@ impl Inner {
             let opening = self.hands.provisioner().output(hand, names.inside(&path));
             let content = self.hands.heard_io(opening).await;
             match self
-                .publish_one(session, output, content, room, &scrubber)
+                .publish_one(session, output, content, room, &finder)
                 .await
             {
                 Ok(bytes) => weight.take(&path, bytes),
@@ -166,7 +171,7 @@ impl Inner {
         output: Published,
         content: io::Result<Reader>,
         most: u64,
-        scrubber: &Scrubber,
+        finder: &Finder,
     ) -> io::Result<u64> {
         // Words of a hand may name the output.
         let content = content.map_err(|fault| io::Error::from(fault.kind()))?;
@@ -174,7 +179,7 @@ impl Inner {
         let begun = Loose::begin(self, blob.into()).await;
         let loose = begun.map_err(io::Error::other)?;
         // It may grow while it is read.
-        let content = sweep::reader(scrubber, content);
+        let content = finder.reader(content);
         let content = Box::pin(content.take(most.saturating_add(1)));
         let closing = self.closing.clone().cancelled_owned();
         let filled = loose.fill(&key(blob), content, closing).await;

@@ -5,11 +5,12 @@ use outlast_protocol::{
     id::{CredentialId, IncarnationId, VaultId},
 };
 use outlast_session::{Fact, Json, State};
+use serde::{Deserialize, Serialize};
 
 use crate::{LeaseError, calls::Job};
 
 /// A credential that names hosts which a hand may not.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Unreachable {
     /// Which.
     pub credential: CredentialId,

@@ -49,13 +49,16 @@ impl Kernel {
     /// # Errors
     ///
     /// If session or repository are not there, and what sealing says.
-    pub async fn rotate(
+    pub async fn rotate<F>(
         &self,
         by: ApiKeyId,
         session: SessionId,
         resource: ResourceId,
-        seal: impl Fn(&Repository, u64) -> Result<SealedSecret, Problem>,
-    ) -> Result<(), Problem> {
+        seal: impl Fn(Repository, u64) -> F,
+    ) -> Result<(), Problem>
+    where
+        F: Future<Output = Result<SealedSecret, Problem>>,
+    {
         // Decides whether it may be, before anything of it is kept.
         let noted = self
             .0
@@ -68,7 +71,7 @@ impl Kernel {
         let same = config.map_or_else(Vec::new, |config| config.same_repository(resource));
         for repository in same {
             self.0
-                .replace_token(repository.id, |revision| seal(repository, revision))
+                .replace_token(repository.id, |revision| seal(repository.clone(), revision))
                 .await?;
         }
         Ok(())
@@ -77,16 +80,19 @@ impl Kernel {
 
 impl Inner {
     /// Replaces the token of one resource.
-    async fn replace_token(
+    async fn replace_token<F>(
         &self,
         resource: ResourceId,
-        seal: impl Fn(u64) -> Result<SealedSecret, Problem>,
-    ) -> Result<(), Problem> {
+        seal: impl Fn(u64) -> F,
+    ) -> Result<(), Problem>
+    where
+        F: Future<Output = Result<SealedSecret, Problem>>,
+    {
         loop {
             let known = self.store.secret(&resource.to_string()).await;
             let known = known.map_err(|fault| error::read(&fault))?;
             let revision = known.map_or(0, |known| known.revision) + 1;
-            let replaced = self.store.replace_secret(seal(revision)?).await;
+            let replaced = self.store.replace_secret(seal(revision).await?).await;
             // Of two at once the later one counts.
             if replaced.map_err(|fault| error::write(&fault))? {
                 return Ok(());

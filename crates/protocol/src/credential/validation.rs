@@ -1,13 +1,13 @@
 //! What a try of a credential against its MCP server came to.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Micros;
 use crate::id::{CredentialId, VaultId};
 use crate::words::words;
 
 /// The answer of `mcp_oauth_validate`.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "type", rename = "vault_credential_validation")]
 pub struct Validation {
     /// The credential.
@@ -39,7 +39,7 @@ words! {
 }
 
 /// A step of the try that failed.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct McpProbe {
     /// What the server said, if it did.
     pub http_response: Option<HttpResponse>,
@@ -48,7 +48,7 @@ pub struct McpProbe {
 }
 
 /// A renewal that was tried.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Refreshed {
     /// What the token endpoint said when it refused.
     pub http_response: Option<HttpResponse>,
@@ -71,7 +71,7 @@ words! {
 }
 
 /// A response that is shown, without its secrets.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct HttpResponse {
     /// What it said, perhaps cut.
     pub body: String,

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     OsEntropy,
-    config::{Environment, Loaded},
+    config::{Environment, Loaded, Roles},
 };
 
 /// What mends a data directory that is of no use.
@@ -67,7 +67,9 @@ pub(super) async fn run(
         Some(reason) => tried_elsewhere(reason).await,
     };
     let mut survey = survey.map_err(|words| Failure::say(Exit::Failed, words).hint(MEND))?;
-    survey.findings.push(master_key(&loaded).await);
+    if !matches!(loaded.config.roles(), Ok(Roles::BesideEgress(_))) {
+        survey.findings.push(master_key(&loaded).await);
+    }
     let lacking = lacking(&survey, &loaded.config.hands.require);
     if arguments.json {
         let report = Report {

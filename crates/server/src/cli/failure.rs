@@ -95,6 +95,7 @@ impl From<StartError> for Failure {
         let exit = match &error {
             StartError::Impossible(_)
             | StartError::Facts(_)
+            | StartError::NoServer
             | StartError::Open(_)
             | StartError::Itself { .. }
             | StartError::Upstream(_) => Exit::Usage,
@@ -102,6 +103,7 @@ impl From<StartError> for Failure {
             | StartError::Taken(_)
             | StartError::Listen { .. }
             | StartError::Data { .. }
+            | StartError::Socket { .. }
             | StartError::Blobs(_)
             | StartError::Store(_)
             | StartError::Shared(_)

@@ -2,12 +2,14 @@
 
 use std::{
     io::{self, IsTerminal as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
+use outlast_egress::apart::Peer;
 use secrecy::ExposeSecret as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     config,
@@ -16,9 +18,9 @@ use super::{
     failure::{Exit, Failure},
 };
 use crate::{
-    config::{Environment, Loaded},
+    config::{Config, Environment, Loaded, Roles},
     hand_host::Spawn,
-    server::{Key, Server},
+    server::{Apart, Key, Server, StartError},
     telemetry,
 };
 
@@ -67,6 +69,9 @@ pub(super) async fn serve(
     // Taken over first: a signal during a slow start must not kill it half-way.
     let mut signals = Signals::new()?;
     descriptors::raise()?;
+    if let Roles::Egress(peer) = config.roles().map_err(StartError::from)? {
+        return egress(&config, &data_dir, peer, signals, console).await;
+    }
     let starter = Arc::new(Spawn::new(PathBuf::from("/proc/self/exe"), &config)?);
     let server = Server::start_beside(&config, &data_dir, starter).await?;
     let file = file.map_or_else(
@@ -92,6 +97,45 @@ pub(super) async fn serve(
         // Cut off at the deadline is an end in order too: nothing is lost.
         (false, Some(_)) => Ok(Exit::Done),
     }
+}
+
+/// Serves as the egress of a server of another user.
+async fn egress(
+    config: &Config,
+    data_dir: &Path,
+    peer: Peer,
+    mut signals: Signals,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
+    let looked = config.roles().and_then(|roles| roles.look(config));
+    looked.map_err(StartError::from)?;
+    let apart = Apart::open(config, data_dir, peer).await?;
+    let Peer { socket, user } = apart.peer().clone();
+    let (version, socket) = (env!("CARGO_PKG_VERSION"), socket.display().to_string());
+    console.write(&format!(
+        "outlast {version}, egress of a server of user {user}\n  socket     {socket}\n  models     {}\n",
+        apart.models(),
+    ))?;
+    tracing::info!(
+        version,
+        user,
+        models = apart.models(),
+        "listening on {socket}"
+    );
+    let stop = CancellationToken::new();
+    let serving = apart.serve(stop.clone());
+    tokio::pin!(serving);
+    tokio::select! {
+        ended = &mut serving => ended?,
+        () = signals.next() => {
+            stop.cancel();
+            tokio::select! {
+                ended = &mut serving => ended?,
+                () = signals.next() => return Ok(Exit::Interrupted),
+            }
+        }
+    }
+    Ok(Exit::Done)
 }
 
 /// Says on standard output what an operator should know; the only place that shows a key.

@@ -27,6 +27,12 @@ pub struct Egress {
     pub connect_seconds: u64,
     /// How long nothing may pass on a connection.
     pub idle_seconds: u64,
+    /// The socket where a server and an egress process of another user meet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket: Option<PathBuf>,
+    /// The user of the process at the other end, by name or number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
 }
 
 impl Default for Egress {
@@ -38,6 +44,8 @@ impl Default for Egress {
             connections: CONNECTIONS,
             connect_seconds: CONNECT.as_secs(),
             idle_seconds: IDLE.as_secs(),
+            socket: None,
+            peer: None,
         }
     }
 }
@@ -49,6 +57,16 @@ impl Egress {
         within("egress.idle_seconds", self.idle_seconds, 10..=86_400)?;
         self.rule()?;
         self.managers().map(drop)
+    }
+
+    /// Tells whether nothing is set but where the egress is.
+    pub(super) fn is_bare(&self) -> bool {
+        let others = Self {
+            socket: None,
+            peer: None,
+            ..self.clone()
+        };
+        others == Self::default()
     }
 
     fn rule(&self) -> Result<Rule, Impossible> {
@@ -71,8 +89,19 @@ impl Egress {
     ///
     /// The first value that cannot be; a file of authorities that cannot be read is one.
     pub fn options(&self, own: SocketAddr) -> Result<Options, Impossible> {
+        let mut options = self.options_of_any()?;
+        options.rule = options.rule.guarding(own);
+        Ok(options)
+    }
+
+    /// Returns what the egress of any server is made with.
+    ///
+    /// # Errors
+    ///
+    /// As [`options`](Self::options).
+    pub fn options_of_any(&self) -> Result<Options, Impossible> {
         Ok(Options {
-            rule: self.rule()?.guarding(own),
+            rule: self.rule()?,
             managers: self.managers()?,
             connections: self.connections,
             connect: Duration::from_secs(self.connect_seconds),

@@ -25,6 +25,8 @@ pub struct Flags {
     pub data_dir: Option<PathBuf>,
     /// `--listen`.
     pub listen: Option<SocketAddr>,
+    /// `--roles`.
+    pub roles: Option<Vec<String>>,
 }
 
 /// A configuration and where it came from.
@@ -121,6 +123,9 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, Error> {
     }
     if let Some(listen) = flags.listen {
         config.server.listen = listen;
+    }
+    if let Some(roles) = &flags.roles {
+        config.server.roles.clone_from(roles);
     }
     if let Some(dir) = &flags.data_dir {
         config.server.data_dir = Some(dir.clone());
@@ -223,7 +228,11 @@ fn said(name: &str, key: &str, text: &str) -> config::Value {
     let origin = name.to_owned();
     if matches!(
         key,
-        "upstream.betas" | "hands.require" | "egress.open" | "egress.package_registries"
+        "server.roles"
+            | "upstream.betas"
+            | "hands.require"
+            | "egress.open"
+            | "egress.package_registries"
     ) {
         let parts = text
             .split(',')

@@ -11,6 +11,8 @@ use super::{Environment, Impossible, print, within};
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Server {
+    /// Which parts of it run in this process.
+    pub roles: Vec<String>,
     /// Where it listens.
     pub listen: SocketAddr,
     /// Where everything is kept.
@@ -38,6 +40,7 @@ impl Default for Server {
     fn default() -> Self {
         let listen = SocketAddr::from(([127, 0, 0, 1], 4747));
         Self {
+            roles: super::roles::PARTS.map(str::to_owned).to_vec(),
             listen,
             data_dir: None,
             api_key: None,

@@ -47,6 +47,17 @@ pub enum StartError {
         /// Why.
         error: io::Error,
     },
+    /// A server was wanted, and the roles are those of the egress alone.
+    #[error("`server.roles` says `egress` alone: that is no server; start it by `outlast serve`")]
+    NoServer,
+    /// The socket of an egress process cannot be made.
+    #[error("cannot listen on `{}`: {error}", path.display())]
+    Socket {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// The bucket for blobs cannot be used.
     #[error("blobs cannot be kept where `blobs.url` says: {0}")]
     Blobs(outlast_blobs::Error),
@@ -116,7 +127,16 @@ impl StartError {
             Self::Key(problem) if problem.code == ErrorCode::Conflict => {
                 Some("set another OUTLAST_API_KEY, or leave it out".to_owned())
             }
-            Self::Host(OpenError::None(_))
+            Self::Socket { error, .. } if error.kind() == io::ErrorKind::AddrInUse => {
+                Some("one egress process has a socket: stop the other one first".to_owned())
+            }
+            Self::Socket { .. } => Some(
+                "its folder has to be there, for this user to write to and for the server's to enter: \
+                 systemd makes one by RuntimeDirectory="
+                    .to_owned(),
+            ),
+            Self::NoServer
+            | Self::Host(OpenError::None(_))
             | Self::Taken(_)
             | Self::Impossible(_)
             | Self::Facts(_)

@@ -33,6 +33,11 @@ pub enum Backend {
         /// Where key and address came from, in words.
         origin: String,
     },
+    /// Those of the egress process beside it.
+    Apart {
+        /// Where that process is found.
+        socket: PathBuf,
+    },
 }
 
 impl Backend {
@@ -58,6 +63,11 @@ impl std::fmt::Display for Backend {
             Self::Scripted => f.write_str(
                 "the scripted model alone (no upstream: set OUTLAST_UPSTREAM_API_KEY or \
                  OUTLAST_UPSTREAM_BASE_URL)",
+            ),
+            Self::Apart { socket } => write!(
+                f,
+                "those of the egress process at {}, and `scripted`",
+                socket.display()
             ),
             Self::Upstream { url, origin } => write!(f, "{url} ({origin}), and `scripted`"),
         }

@@ -5,24 +5,24 @@ use std::{fs, net::SocketAddr, os::unix::fs::DirBuilderExt as _, path::Path, syn
 use axum::{Router, routing::get};
 use outlast_api::Api;
 use outlast_blobs::Blobs;
-use outlast_egress::{Front, Gateway, Routes, Sweeper};
+use outlast_egress::{Front, Gateway, Routes};
 use outlast_hands::{host::Starter, images::Images};
 use outlast_harness::Worker;
 use outlast_kernel::{Claims, Kernel, Network, Parts, Sweep};
 use outlast_model::{Facts as ModelFacts, Model, Scripted, Upstream};
-use outlast_vault::Vault;
+use outlast_vault::{Custodian, Purpose};
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Backend, Facts, Server, StartError, address,
+    Facts, Server, StartError, address,
     connections::{self, Desk, Phases, Service},
     database::{Database, Seams},
-    egress,
+    egress::{Around, Egress},
     hands::Hands,
     key,
     late::Late,
-    retention, vault,
+    retention,
 };
 use crate::{
     OsEntropy, SystemClock,
@@ -65,36 +65,40 @@ impl Server {
         starter: Option<Arc<dyn Starter>>,
     ) -> Result<Self, StartError> {
         config.check()?;
+        let roles = config.roles()?;
+        roles.look(config)?;
         config.hands.packages.look()?;
         let facts = Arc::new(config.models.load()?);
-        let listener = listen(config).await?;
-        let address = listener.local_addr();
-        let address = address.map_err(|error| StartError::Listen {
-            address: config.server.listen,
-            error,
-        })?;
+        let (listener, address) = listen(config).await?;
         let upstream = upstream(config, address).await?;
-        let backend = Backend::of(&config.upstream, upstream.as_ref().map(Upstream::url));
-        let outside = upstream.clone();
-        let upstream = upstream.map(|upstream| Arc::new(upstream) as Arc<dyn Model>);
-        let routes = Arc::new(Routes::new(Scripted::new(), upstream));
         let (database, blobs) = open(config, data_dir, &facts).await?;
         let hands = Arc::new(Hands::open(config, data_dir, starter).await?);
-        let outlets = config.egress.options(address)?;
-        let vault = vault::open(config, &database, data_dir, &outlets).await;
         let known = Arc::default();
-        let network = egress::network(outlets, &vault, &known);
-        let sweep: Arc<dyn Sweep> = Arc::new(Sweeper::new(vault.clone()));
-        let seams = (blobs, network, sweep);
+        let around = Around {
+            config,
+            data_dir,
+            database: &database,
+            address,
+            upstream,
+            kernel: &known,
+        };
+        let egress = Egress::open(roles, around).await?;
+        let (worker, stop_worker) = egress.begin().await;
+        // A start that fails leaves nothing running.
+        let stopping = stop_worker.clone().drop_guard();
+        let provider = egress.provider();
+        let upstream = provider.clone().map(|provider| provider as Arc<dyn Model>);
+        let routes = Arc::new(Routes::new(Scripted::new(), upstream));
+        let seams = (blobs, egress.network(&known), egress.sweep());
         let (kernel, claims) = kernel(config, &database, seams, &hands, data_dir).await?;
         // Nobody else has it, so it is empty.
         drop(known.set(kernel.clone()));
-        share_tokens(&vault, &kernel);
+        share_tokens(&*egress.custodian(), &kernel);
         let key = key::admit(&kernel, config.server.api_key.as_ref(), data_dir).await?;
         let (isolation, has_sandboxes) = hands.verdict();
         let shown = Facts {
             data_dir: data_dir.to_owned(),
-            backend,
+            backend: egress.backend(config),
             isolation,
             has_sandboxes,
             host: hands.place(),
@@ -113,13 +117,14 @@ impl Server {
             streams: CancellationToken::new(),
             connections: TaskTracker::new(),
             requests: TaskTracker::new(),
-            worker: TaskTracker::new(),
-            stop_worker: CancellationToken::new(),
-            vault,
+            worker,
+            stop_worker,
+            egress,
             failed: CancellationToken::new(),
         };
         server.work(config, &routes, &facts, claims);
-        let front = Front::new(server.kernel.clone(), facts.clone(), outside);
+        drop(stopping.disarm());
+        let front = Front::new(server.kernel.clone(), facts.clone(), provider);
         server.serve(&config.server, listener, (routes, front), facts);
         address::tell(data_dir, address);
         Ok(server)
@@ -140,8 +145,6 @@ impl Server {
                 () = stop.cancelled() => {}
             }
         });
-        let (vault, stop) = (self.vault.clone(), self.stop_worker.clone());
-        self.worker.spawn(async move { vault.keep(stop).await });
         if let Some(kept) = config.audit.kept() {
             let trim = retention::keep(self.database.trim(), self.kernel.clone(), kept);
             let stop = self.stop_worker.clone();
@@ -175,7 +178,7 @@ impl Server {
         };
         let api = Api {
             kernel: self.kernel.clone(),
-            vault: self.vault.clone(),
+            vault: self.egress.custodian(),
             models: Arc::new(Reachable { routes, facts }),
             leaving: self.leaving.clone(),
             shutdown: self.streams.clone(),
@@ -240,13 +243,15 @@ impl Drop for Guard {
 }
 
 /// Binds the port; beyond loopback only with a key that the operator set.
-async fn listen(config: &Config) -> Result<TcpListener, StartError> {
+async fn listen(config: &Config) -> Result<(TcpListener, SocketAddr), StartError> {
     let address = config.server.listen;
     if !address.ip().to_canonical().is_loopback() && config.server.api_key.is_none() {
         return Err(StartError::Open(address));
     }
     let bound = TcpListener::bind(address).await;
-    bound.map_err(|error| StartError::Listen { address, error })
+    let bound = bound.and_then(|bound| Ok((bound.local_addr()?, bound)));
+    let (own, bound) = bound.map_err(|error| StartError::Listen { address, error })?;
+    Ok((bound, own))
 }
 
 /// Makes the client of the upstream, unless it would lead back here.
@@ -296,15 +301,15 @@ pub(crate) async fn open_alone(
 }
 
 /// Has tokens of brains made under a key that every node of the store has, if the vault is open.
-fn share_tokens(vault: &Vault, kernel: &Kernel) {
-    if let Some(key) = vault.derive("brain tokens", b"") {
+fn share_tokens(custodian: &dyn Custodian, kernel: &Kernel) {
+    if let Some(key) = custodian.derive(Purpose::BrainTokens) {
         // Nobody made a token yet, so it is in time.
         let _in_time = kernel.make_tokens_under(key);
     }
 }
 
 /// Makes the data directory, closed to other users.
-fn make(dir: &Path) -> Result<(), StartError> {
+pub(super) fn make(dir: &Path) -> Result<(), StartError> {
     let made = fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)

@@ -10,7 +10,7 @@ use super::database::Database;
 use crate::{OsEntropy, SystemClock, config::Config};
 
 /// The longest that a token endpoint or MCP server may take to be connected to.
-const WAIT: Duration = Duration::from_secs(10);
+pub(super) const WAIT: Duration = Duration::from_secs(10);
 
 /// Opens the vault over a store. That it stays locked stops no start: what needs no secret is served.
 pub(super) async fn open(
@@ -22,13 +22,14 @@ pub(super) async fn open(
     let entropy = Arc::new(OsEntropy);
     let ring = Sources::open(config.vault.source(data_dir), entropy.clone()).await;
     let vault = Vault::new(Parts {
-        store: database.store(),
+        records: database.store().into(),
         alone: !database.is_shared(),
         ring: Arc::new(ring),
         clock: Arc::new(SystemClock::new()),
         entropy,
         dialer: Dialer::new(outlets.rule.clone(), Arc::new(System), WAIT),
         authorities: outlets.authorities.iter().map(|one| one.to_vec()).collect(),
+        wary: false,
     });
     vault.unlock().await;
     vault

@@ -8,6 +8,7 @@
     reason = "helpers of tests; clippy exempts only the test functions themselves"
 )]
 
+mod apart;
 mod beats;
 mod clocks;
 mod commands;

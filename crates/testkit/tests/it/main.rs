@@ -9,6 +9,7 @@
     reason = "a failure in a helper is a failed test"
 )]
 
+mod apart;
 mod away;
 mod beats;
 mod boundaries;

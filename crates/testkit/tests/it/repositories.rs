@@ -152,7 +152,9 @@ async fn tokens_go_with_their_session_and_with_one_that_never_came_to_be() {
             .unwrap();
         found.map(|found| found.revision)
     };
-    let seal = |repository: &Repository, revision| Ok(token(session, repository, revision));
+    let seal = |repository: Repository, revision| {
+        std::future::ready(Ok(token(session, &repository, revision)))
+    };
     life.kernel
         .rotate(life.key, session, first.id, seal)
         .await

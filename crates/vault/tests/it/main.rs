@@ -8,6 +8,7 @@
 )]
 
 mod bearer;
+mod custodian;
 mod placed;
 mod provider;
 mod refresh;

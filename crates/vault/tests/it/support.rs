@@ -10,7 +10,7 @@ use outlast_protocol::{
 };
 use outlast_reach::{Dialer, Rule, System};
 use outlast_session::json;
-use outlast_store::{Resource, ResourceKind, Resources as _, Secrets as _, Wards as _};
+use outlast_store::{Resource, ResourceKind, Resources as _, Secrets as _, Store, Wards as _};
 use outlast_testkit::{memory::Memory, random::Seeded, time::ManualClock};
 use outlast_vault::{
     ClientAuth, Content, Hosts, Parts, Refresh, Vault,
@@ -51,16 +51,30 @@ impl World {
     }
 
     pub(crate) async fn locked(&self, source: Source, open: &[&str]) -> Vault {
+        Vault::new(self.parts(source, open).await)
+    }
+
+    /// Returns a vault that believes whoever asks, or does not.
+    pub(crate) async fn wary_vault(&self, wary: bool) -> Vault {
+        let parts = self.parts(Source::Set(ONE.into()), &[]).await;
+        let vault = Vault::new(Parts { wary, ..parts });
+        vault.unlock().await;
+        vault
+    }
+
+    async fn parts(&self, source: Source, open: &[&str]) -> Parts {
         let rule = Rule::new(open).unwrap();
-        Vault::new(Parts {
-            store: Arc::new(self.store.clone()),
+        let store: Arc<dyn Store> = Arc::new(self.store.clone());
+        Parts {
+            records: store.into(),
             alone: true,
             ring: Arc::new(Sources::open(source, self.entropy.clone()).await),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
             dialer: Dialer::new(rule, Arc::new(System), Duration::from_secs(5)),
             authorities: Vec::new(),
-        })
+            wary: false,
+        }
     }
 
     pub(crate) fn now(&self) -> Micros {

@@ -39,7 +39,7 @@ async fn router() -> (Bench, Router) {
     let front = Front::new(bench.kernel.clone(), facts, None);
     let api = Api {
         kernel: bench.kernel.clone(),
-        vault: bench.vault.clone(),
+        vault: Arc::new(bench.vault.clone()),
         models: Arc::new(NoModels),
         leaving: CancellationToken::new(),
         shutdown: CancellationToken::new(),

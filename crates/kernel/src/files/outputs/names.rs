@@ -1,12 +1,11 @@
 //! Names of outputs, which an agent chooses: without the secrets of its session.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_hands::files::Published;
-use outlast_scrub::Scrubber;
+use outlast_store::ReadError;
+
+use crate::sweep::Finder;
 
 /// What the hand calls those outputs that are called otherwise outside of it.
 #[derive(Debug, Default)]
@@ -15,16 +14,17 @@ pub(super) struct Names(BTreeMap<String, String>);
 impl Names {
     /// Puts marks in the place of secrets in the names of a list; of several that are the same by that
     /// all but the first are numbered.
-    pub(super) fn sweep(scrubber: &Scrubber, listed: &mut [Published]) -> Self {
+    pub(super) async fn sweep(
+        finder: &Finder,
+        listed: &mut [Published],
+    ) -> Result<Self, ReadError> {
         let mut names = Self::default();
-        if scrubber.is_idle() {
-            return names;
-        }
-        let mut taken: BTreeSet<_> = listed.iter().map(|output| output.path.clone()).collect();
-        for output in listed {
-            let Cow::Owned(clean) = scrubber.text(&output.path) else {
+        let own: Vec<_> = listed.iter().map(|output| output.path.clone()).collect();
+        let mut taken: BTreeSet<_> = own.iter().cloned().collect();
+        for (output, clean) in listed.iter_mut().zip(finder.texts(own).await?) {
+            if clean == output.path {
                 continue;
-            };
+            }
             let mut free = clean.clone();
             let mut number = 2_usize;
             while !taken.insert(free.clone()) {
@@ -34,7 +34,7 @@ impl Names {
             let own = std::mem::replace(&mut output.path, free.clone());
             names.0.insert(free, own);
         }
-        names
+        Ok(names)
     }
 
     /// Returns what the hand calls an output.
@@ -46,11 +46,12 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use outlast_protocol::Secret;
+    use outlast_scrub::Scrubber;
 
     use super::*;
 
-    #[test]
-    fn a_name_with_a_secret_is_marked_and_found_again() {
+    #[tokio::test]
+    async fn a_name_with_a_secret_is_marked_and_found_again() {
         let secret = Secret::from("a-secret/of-the-session");
         let scrubber = Scrubber::named([("secret A", &secret)]);
         let paths = [
@@ -65,7 +66,9 @@ mod tests {
             version: "1".to_owned(),
         };
         let mut all: Vec<_> = paths.iter().map(|path| listed(path)).collect();
-        let names = Names::sweep(&scrubber, &mut all);
+        let names = Names::sweep(&Finder::Here(scrubber), &mut all)
+            .await
+            .unwrap();
         let shown: Vec<_> = all.iter().map(|output| output.path.as_str()).collect();
         let expected = [
             "[secret A removed]",

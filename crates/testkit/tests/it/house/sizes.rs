@@ -27,12 +27,13 @@ const PROTOCOL: usize = 8_200;
 /// by looking.
 const HANDS: usize = 12_400;
 
-/// Lines of `kernel`: every verb stands there, and the life of hands with their files and ways out.
-const KERNEL: usize = 9_220;
+/// Lines of `kernel`: every verb stands there, and the life of hands with their files and ways out, and what is
+/// swept of them here or elsewhere.
+const KERNEL: usize = 9_350;
 
 /// Lines of `server`: every command of the binary stands there beside the wiring of all rooms, and
-/// `torture` is a program of its own.
-const SERVER: usize = 13_200;
+/// `torture` is a program of its own; so is the egress of another user.
+const SERVER: usize = 13_500;
 
 /// Returns the source files below a folder, tests aside.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

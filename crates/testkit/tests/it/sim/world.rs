@@ -183,7 +183,7 @@ impl World {
         vault.unlock().await;
         let router = outlast_api::router(Api {
             kernel: kernel.clone(),
-            vault,
+            vault: Arc::new(vault),
             models: Arc::new(OneModel),
             shutdown: shutdown.clone(),
             leaving: CancellationToken::new(),
