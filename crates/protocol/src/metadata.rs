@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::read::{At, Slot, excerpt};
+use crate::read::{At, Slot};
 use crate::{ErrorCode, Problem, limits};
 
 /// The pairs, by key.
@@ -31,8 +31,8 @@ pub fn create(slot: Slot<'_>) -> Result<Metadata, Problem> {
     let mut pairs = Metadata::new();
     for (key, value) in at.map()? {
         let Value::String(value) = value else {
-            let key = excerpt(key);
-            return Err(at.refuse(format_args!("the value of `{key}` must be a string")));
+            let key = at.key(key);
+            return Err(at.refuse(format_args!("the value of {key} must be a string")));
         };
         pairs.insert(key.clone(), value.clone());
     }
@@ -52,9 +52,9 @@ pub fn patch(slot: Slot<'_>, empty: EmptyValue) -> Result<MetadataPatch, Problem
             Value::String(value) if value.is_empty() && empty == EmptyValue::Deletes => None,
             Value::String(value) => Some(value.clone()),
             Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                let key = excerpt(key);
+                let key = at.key(key);
                 return Err(at.refuse(format_args!(
-                    "the value of `{key}` must be a string, or null to delete it"
+                    "the value of {key} must be a string, or null to delete it"
                 )));
             }
         };
@@ -65,7 +65,7 @@ pub fn patch(slot: Slot<'_>, empty: EmptyValue) -> Result<MetadataPatch, Problem
         .iter()
         .filter_map(|(key, value)| Some((key.clone(), value.clone()?)))
         .collect();
-    check_pairs(at.path(), &set)?;
+    check_pairs(&at, &set)?;
     Ok(patch)
 }
 
@@ -92,7 +92,7 @@ impl MetadataPatch {
 
 fn check(at: &At<'_>, pairs: &Metadata) -> Result<(), Problem> {
     check_count(at.path(), pairs.len())?;
-    check_pairs(at.path(), pairs)
+    check_pairs(at, pairs)
 }
 
 fn check_count(path: &str, count: usize) -> Result<(), Problem> {
@@ -106,44 +106,44 @@ fn check_count(path: &str, count: usize) -> Result<(), Problem> {
 }
 
 /// Checks keys and values; the message lists each one that is wrong.
-fn check_pairs(path: &str, pairs: &Metadata) -> Result<(), Problem> {
+fn check_pairs(at: &At<'_>, pairs: &Metadata) -> Result<(), Problem> {
     let wrong: Vec<String> = pairs
         .iter()
-        .flat_map(|(key, value)| [wrong_key(key), wrong_value(key, value)])
+        .flat_map(|(key, value)| [wrong_key(at, key), wrong_value(at, key, value)])
         .flatten()
         .take(limits::METADATA_PAIRS)
         .collect();
     if wrong.is_empty() {
         return Ok(());
     }
-    Err(invalid(format!("{path}: {}", wrong.join("; "))))
+    Err(invalid(format!("{}: {}", at.path(), wrong.join("; "))))
 }
 
-fn wrong_key(key: &str) -> Option<String> {
-    let shown = excerpt(key);
+fn wrong_key(at: &At<'_>, key: &str) -> Option<String> {
+    let shown = at.key(key);
     let count = key.chars().count();
     if !(1..=limits::METADATA_KEY).contains(&count) {
         return Some(format!(
-            "key `{shown}` must have 1 to {} characters, not {count}",
+            "{shown} must have 1 to {} characters, not {count}",
             limits::METADATA_KEY
         ));
     }
     key.contains('\0')
-        .then(|| format!("key `{shown}` must not contain the character U+0000"))
+        .then(|| format!("{shown} must not contain the character U+0000"))
 }
 
-fn wrong_value(key: &str, value: &str) -> Option<String> {
-    let shown = excerpt(key);
+fn wrong_value(at: &At<'_>, key: &str, value: &str) -> Option<String> {
+    let shown = at.key(key);
     let count = value.chars().count();
     if count > limits::METADATA_VALUE {
         return Some(format!(
-            "the value of `{shown}` must have at most {} characters, not {count}",
+            "the value of {shown} must have at most {} characters, not {count}",
             limits::METADATA_VALUE
         ));
     }
     value
         .contains('\0')
-        .then(|| format!("the value of `{shown}` must not contain the character U+0000"))
+        .then(|| format!("the value of {shown} must not contain the character U+0000"))
 }
 
 fn invalid(message: String) -> Problem {

@@ -211,7 +211,7 @@ impl Query {
         let known = self.known.iter().map(String::as_str);
         let known = or(known.filter(|name| *name != "beta" && !name.ends_with("[]")));
         let allowed = match known.as_str() {
-            "absent" => "this endpoint takes none".to_owned(),
+            "none" => "this endpoint takes none".to_owned(),
             known => format!("allowed: {known}"),
         };
         Err(refuse(

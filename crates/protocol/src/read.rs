@@ -29,7 +29,7 @@ pub fn body(bytes: &[u8]) -> Result<Value, Problem> {
     let value: Value = serde_json::from_slice(bytes)
         .map_err(|error| Problem::invalid(format!("the body is not valid JSON: {error}")))?;
     if bytes.windows(6).any(|window| window == br"\u0000") {
-        at::refuse_nul(&At::root(&value))?;
+        at::refuse_nul(&At::confidential(&value))?;
     }
     Ok(value)
 }

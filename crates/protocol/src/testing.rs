@@ -98,3 +98,43 @@ impl Models for TwoModels {
         })
     }
 }
+
+/// Puts a text into each place of a body: for each value, as the name of each field, as a field beside
+/// them, and within a list and an object in place of a value.
+pub(crate) fn misplaced(body: &Value, text: &str) -> Vec<Value> {
+    let mut all = vec![
+        Value::from(text),
+        Value::from(vec![text]),
+        Value::Object([(text.to_owned(), Value::from(text))].into_iter().collect()),
+    ];
+    match body {
+        Value::Object(map) => {
+            let mut more = map.clone();
+            more.insert(text.to_owned(), Value::Null);
+            all.push(Value::Object(more));
+            for (name, value) in map {
+                let mut renamed = map.clone();
+                renamed.shift_remove(name);
+                renamed.insert(text.to_owned(), value.clone());
+                all.push(Value::Object(renamed));
+                let mut put = |value| {
+                    let mut map = map.clone();
+                    map.insert(name.clone(), value);
+                    all.push(Value::Object(map));
+                };
+                misplaced(value, text).into_iter().for_each(&mut put);
+            }
+        }
+        Value::Array(list) => {
+            for (index, value) in list.iter().enumerate() {
+                for value in misplaced(value, text) {
+                    let mut list = list.clone();
+                    list.splice(index..=index, [value]);
+                    all.push(Value::Array(list));
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    all
+}

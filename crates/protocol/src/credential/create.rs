@@ -53,7 +53,7 @@ pub enum CreateAuth {
 impl CreateCredential {
     /// Reads the body of `POST /v1/vaults/{vault_id}/credentials`.
     pub fn parse(body: &Value) -> Result<Self, Problem> {
-        let mut object = At::root(body).object()?;
+        let mut object = At::confidential(body).object()?;
         let create = Self {
             auth: CreateAuth::parse(&object.field("auth").required()?)?,
             display_name: object

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::any_json;
+use crate::testing::{any_json, misplaced};
 use crate::{Micros, Problem};
 
 const ID: &str = "vcrd_010000000000000000000001";
@@ -116,6 +116,52 @@ fn what_is_shown_has_every_field_of_the_sdk_and_no_secret() {
     }
 }
 
+#[test]
+fn a_secret_in_the_wrong_place_is_in_no_refusal() {
+    const NUL: &str = "canary-4f1d2b\0";
+    for auth in [oauth(), bearer(), variable()] {
+        let whole = with(
+            of(auth),
+            json!({"metadata": {"k": "v"}, "display_name": "n"}),
+        );
+        for body in misplaced(&whole, CANARY) {
+            for refusal in [
+                CreateCredential::parse(&body).map(|_| ()),
+                UpdateCredential::parse(&body).map(|_| ()),
+            ] {
+                let told = refusal.err().map(|problem| problem.message);
+                assert!(
+                    !told.clone().unwrap_or_default().contains(CANARY),
+                    "{told:?}"
+                );
+            }
+        }
+        for body in misplaced(&whole, NUL) {
+            let told = crate::read::body(body.to_string().as_bytes()).unwrap_err();
+            assert!(!told.message.contains(CANARY), "{told:?}");
+        }
+    }
+}
+
+#[test]
+fn of_what_was_sent_a_refusal_repeats_the_names_of_fields_that_are_words() {
+    refused([
+        (
+            with(bearer(), json!({"secretValue": CANARY})),
+            "auth.secretValue: unknown field; allowed: `type`, `mcp_server_url` or `token`",
+        ),
+        (
+            with(bearer(), json!({CANARY: null, "x": 1})),
+            "auth: unknown field, whose name is not repeated because it may be a secret (and 1 more); \
+             allowed: `type`, `mcp_server_url` or `token`",
+        ),
+        (
+            with(oauth(), json!({"expires_at": CANARY})),
+            "auth.expires_at: must be an RFC 3339 time such as `2026-01-31T12:00:00Z`",
+        ),
+    ]);
+}
+
 /// Creates a credential of each kind of `auth`, which must be refused in these words.
 #[track_caller]
 fn refused<const N: usize>(cases: [(Value, &str); N]) {
@@ -138,7 +184,7 @@ fn bad_tokens_are_refused_and_no_refusal_quotes_them() {
         (json!({}), "auth.type: is required"),
         (
             json!({"type": "api_key"}),
-            "auth.type: must be `mcp_oauth`, `static_bearer` or `environment_variable`, not `api_key`",
+            "auth.type: must be `mcp_oauth`, `static_bearer` or `environment_variable`",
         ),
         (without(bearer(), "token"), "auth.token: is required"),
         (
@@ -411,7 +457,7 @@ fn what_never_changes_is_refused() {
         (
             &stored,
             of(json!({"type": "mcp_oauth", "refresh": {"token_endpoint_auth": {"type": "none"}}})),
-            "auth.refresh.token_endpoint_auth.type: must be `client_secret_basic` or `client_secret_post`, not `none`",
+            "auth.refresh.token_endpoint_auth.type: must be `client_secret_basic` or `client_secret_post`",
         ),
         (
             &none,

@@ -51,7 +51,7 @@ pub enum UpdateAuth {
 impl UpdateCredential {
     /// Reads the body of `POST /v1/vaults/{vault_id}/credentials/{credential_id}`.
     pub fn parse(body: &Value) -> Result<Self, Problem> {
-        let mut object = At::root(body).object()?;
+        let mut object = At::confidential(body).object()?;
         let auth = object.field("auth").not_clearable()?;
         let name = object.field("display_name").patch();
         let update = Self {

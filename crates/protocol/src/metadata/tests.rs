@@ -50,7 +50,7 @@ fn bounds_are_named_and_every_problem_is_listed() {
         json!({"metadata": {(&long_key): "v", "k": "x".repeat(513), "": "v"}}),
         ErrorCode::InvalidMetadata,
         &format!(
-            "metadata: key `` must have 1 to 64 characters, not 0; the value of `k` must have at \
+            "metadata: key `` must have 1 to 64 characters, not 0; the value of key `k` must have at \
              most 512 characters, not 513; key `{}…` must have 1 to 64 characters, not 65",
             "ä".repeat(64)
         ),
@@ -58,12 +58,12 @@ fn bounds_are_named_and_every_problem_is_listed() {
     refused(
         json!({"metadata": {"k": "a\0"}}),
         ErrorCode::InvalidMetadata,
-        "metadata: the value of `k` must not contain the character U+0000",
+        "metadata: the value of key `k` must not contain the character U+0000",
     );
     refused(
         json!({"metadata": {"k": 1}}),
         ErrorCode::InvalidRequest,
-        "metadata: the value of `k` must be a string",
+        "metadata: the value of key `k` must be a string",
     );
     refused(
         json!({"metadata": []}),

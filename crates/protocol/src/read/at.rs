@@ -7,21 +7,71 @@ use serde_json::{Map, Value};
 use super::{Object, join};
 use crate::{ErrorCode, Micros, Problem};
 
+/// Whether refusals may repeat what was sent.
+///
+/// A secret may stand in any place of a body that brings some: as an unknown field, as a type.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Quoting {
+    /// They say what was sent, cut short.
+    Sent,
+    /// They say what is allowed; of names alone, and only of those that look like words.
+    Words,
+}
+
+impl Quoting {
+    /// Returns what a refusal may show of the name of a field or of a key.
+    pub(super) fn name(self, name: &str) -> Option<String> {
+        let may = self == Self::Sent || is_word(name);
+        may.then(|| excerpt(name))
+    }
+}
+
+/// Tells whether a text is a short word as fields have: letters and `_`. Secrets have more.
+fn is_word(text: &str) -> bool {
+    const LONGEST: usize = 32;
+    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+    (1..=LONGEST).contains(&text.len()) && text.bytes().all(is_letter)
+}
+
 /// A value that is there, and where it stands.
 #[derive(Clone, Debug)]
 pub struct At<'a> {
     path: String,
     value: &'a Value,
+    quoting: Quoting,
 }
 
 impl<'a> At<'a> {
     /// Wraps the whole body.
     pub fn root(value: &'a Value) -> Self {
-        Self::new(String::new(), value)
+        Self::new(String::new(), value, Quoting::Sent)
     }
 
-    pub(super) fn new(path: String, value: &'a Value) -> Self {
-        Self { path, value }
+    /// Wraps the whole of a body that may bring secrets: no refusal of anything in it repeats a value.
+    pub fn confidential(value: &'a Value) -> Self {
+        Self::new(String::new(), value, Quoting::Words)
+    }
+
+    pub(super) fn new(path: String, value: &'a Value, quoting: Quoting) -> Self {
+        Self {
+            path,
+            value,
+            quoting,
+        }
+    }
+
+    /// Returns what a refusal may show of a key of the client's own.
+    pub(crate) fn key(&self, key: &str) -> String {
+        let shown = self.quoting.name(key);
+        shown.map_or_else(|| "a key".to_owned(), |key| format!("key `{key}`"))
+    }
+
+    /// Returns the end of a refusal: what was sent instead, if that may be said.
+    fn instead(&self, sent: impl std::fmt::Display) -> String {
+        match self.quoting {
+            Quoting::Sent => format!(", not {sent}"),
+            Quoting::Words => String::new(),
+        }
     }
 
     /// Returns the dotted path, empty for the body itself.
@@ -106,7 +156,10 @@ impl<'a> At<'a> {
         };
         match self.value.as_i64() {
             Some(number) if bounds.contains(&number) => Ok(number),
-            Some(number) => Err(self.refuse(format_args!("must be {expected}, not {number}"))),
+            Some(number) => {
+                let instead = self.instead(number);
+                Err(self.refuse(format_args!("must be {expected}{instead}")))
+            }
             None => Err(self.wrong_type(&expected)),
         }
     }
@@ -123,8 +176,8 @@ impl<'a> At<'a> {
         let text = self.any_text()?;
         Micros::parse(text).ok_or_else(|| {
             self.refuse(format_args!(
-                "must be an RFC 3339 time such as `2026-01-31T12:00:00Z`, not `{}`",
-                excerpt(text)
+                "must be an RFC 3339 time such as `2026-01-31T12:00:00Z`{}",
+                self.instead(format_args!("`{}`", excerpt(text)))
             ))
         })
     }
@@ -137,9 +190,9 @@ impl<'a> At<'a> {
             .find_map(|(word, meaning)| (*word == text).then_some(*meaning))
             .ok_or_else(|| {
                 self.refuse(format_args!(
-                    "must be {}, not `{}`",
+                    "must be {}{}",
                     or(table.iter().map(|(word, _)| *word)),
-                    excerpt(text)
+                    self.instead(format_args!("`{}`", excerpt(text)))
                 ))
             })
     }
@@ -161,7 +214,7 @@ impl<'a> At<'a> {
         Ok(list
             .iter()
             .enumerate()
-            .map(|(index, value)| Self::new(join(&self.path, index), value))
+            .map(|(index, value)| Self::new(join(&self.path, index), value, self.quoting))
             .collect())
     }
 
@@ -174,34 +227,41 @@ impl<'a> At<'a> {
 
     /// Reads an object field by field.
     pub fn object(&self) -> Result<Object<'a>, Problem> {
-        Ok(Object::new(self.path.clone(), self.map()?))
+        Ok(Object::new(self.path.clone(), self.map()?, self.quoting))
     }
 
     /// Reads an id; one of another form names nothing, so it is the 404 of an unknown object.
     pub fn id<T: std::str::FromStr>(&self, code: ErrorCode, what: &str) -> Result<T, Problem> {
         let text = self.any_text()?;
         text.parse().map_err(|_| {
-            Problem::new(
-                code,
-                format!("{}: {what} `{}` not found", self.path, excerpt(text)),
-            )
+            let sent = match self.quoting {
+                Quoting::Sent => format!(" `{}`", excerpt(text)),
+                Quoting::Words => String::new(),
+            };
+            Problem::new(code, format!("{}: {what}{sent} not found", self.path))
         })
     }
 }
 
-/// Refuses U+0000 anywhere below `at`.
+/// Refuses U+0000 anywhere below `at`, whose path has no keys but those that look like words: it is not
+/// known yet what the body is for.
 pub(super) fn refuse_nul(at: &At<'_>) -> Result<(), Problem> {
+    let below = |path: String, value| refuse_nul(&At::new(path, value, at.quoting));
     match at.value {
         Value::String(_) => at.any_text().map(|_| ()),
         Value::Array(list) => list
             .iter()
             .enumerate()
-            .try_for_each(|(index, value)| refuse_nul(&At::new(join(&at.path, index), value))),
+            .try_for_each(|(index, value)| below(join(&at.path, index), value)),
         Value::Object(map) => map.iter().try_for_each(|(key, value)| {
             if key.contains('\0') {
                 return Err(at.refuse("a key must not contain the character U+0000"));
             }
-            refuse_nul(&At::new(join(&at.path, key), value))
+            let name = at.quoting.name(key);
+            below(
+                join(&at.path, name.unwrap_or_else(|| "*".to_owned())),
+                value,
+            )
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
     }
@@ -224,7 +284,7 @@ fn kind(value: &Value) -> &'static str {
 pub(crate) fn or<'w>(words: impl Iterator<Item = &'w str>) -> String {
     let quoted: Vec<String> = words.map(|word| format!("`{word}`")).collect();
     match quoted.as_slice() {
-        [] => "absent".to_owned(),
+        [] => "none".to_owned(),
         [only] => only.clone(),
         [head @ .., last] => format!("{} or {last}", head.join(", ")),
     }

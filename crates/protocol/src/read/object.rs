@@ -2,8 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::{At, at, join};
+use super::{
+    At,
+    at::{self, Quoting},
+    join,
+};
 use crate::{ErrorCode, Problem};
+
+/// What is said where a name may be a secret.
+const NOT_REPEATED: &str = ", whose name is not repeated because it may be a secret";
 
 /// An object whose fields are taken one by one.
 #[derive(Debug)]
@@ -11,14 +18,16 @@ pub struct Object<'a> {
     path: String,
     map: &'a Map<String, Value>,
     known: Vec<&'static str>,
+    quoting: Quoting,
 }
 
 impl<'a> Object<'a> {
-    pub(super) fn new(path: String, map: &'a Map<String, Value>) -> Self {
+    pub(super) fn new(path: String, map: &'a Map<String, Value>, quoting: Quoting) -> Self {
         Self {
             path,
             map,
             known: Vec::new(),
+            quoting,
         }
     }
 
@@ -28,19 +37,23 @@ impl<'a> Object<'a> {
         Slot {
             path: join(&self.path, name),
             value: self.map.get(name),
+            quoting: self.quoting,
         }
     }
 
-    /// Refuses fields that were never taken, each by its full path.
+    /// Refuses fields that were never taken, by the full path of the first.
     pub fn finish(self) -> Result<(), Problem> {
-        let unknown: Vec<String> = self
-            .map
-            .keys()
+        let unknown = self.map.keys();
+        let unknown: Vec<&String> = unknown
             .filter(|key| !self.known.contains(&key.as_str()))
-            .map(|key| join(&self.path, at::excerpt(key)))
             .collect();
         let Some(first) = unknown.first() else {
             return Ok(());
+        };
+        let (at, its_name) = match self.quoting.name(first) {
+            Some(name) => (join(&self.path, name), ""),
+            None if self.path.is_empty() => ("the body".to_owned(), NOT_REPEATED),
+            None => (self.path, NOT_REPEATED),
         };
         let known = at::or(self.known.iter().copied());
         let more = match unknown.len() {
@@ -48,7 +61,7 @@ impl<'a> Object<'a> {
             count => format!(" (and {} more)", count - 1),
         };
         Err(Problem::invalid(format!(
-            "{first}: unknown field{more}; allowed: {known}"
+            "{at}: unknown field{its_name}{more}; allowed: {known}"
         )))
     }
 }
@@ -58,6 +71,7 @@ impl<'a> Object<'a> {
 pub struct Slot<'a> {
     path: String,
     value: Option<&'a Value>,
+    quoting: Quoting,
 }
 
 /// What an update says about a field.
@@ -104,7 +118,7 @@ impl<'a> Slot<'a> {
                 "{}: is required and must not be null",
                 self.path
             ))),
-            Some(value) => Ok(At::new(self.path, value)),
+            Some(value) => Ok(At::new(self.path, value, self.quoting)),
         }
     }
 
@@ -132,7 +146,7 @@ impl<'a> Slot<'a> {
                 "{}: must not be null, it cannot be cleared; leave it out to keep it",
                 self.path
             ))),
-            Some(value) => Ok(Some(At::new(self.path, value))),
+            Some(value) => Ok(Some(At::new(self.path, value, self.quoting))),
         }
     }
 
@@ -141,7 +155,7 @@ impl<'a> Slot<'a> {
         match self.value {
             None => Patch::Keep,
             Some(Value::Null) => Patch::Clear,
-            Some(value) => Patch::Set(At::new(self.path, value)),
+            Some(value) => Patch::Set(At::new(self.path, value, self.quoting)),
         }
     }
 

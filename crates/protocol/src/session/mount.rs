@@ -185,7 +185,7 @@ pub(crate) fn meeting(new: &MountPath, other: &MountPath) -> String {
 impl AddFile {
     /// Reads the body of `POST /v1/sessions/{id}/resources`.
     pub fn parse(body: &Value) -> Result<Self, Problem> {
-        let at = At::root(body);
+        let at = At::confidential(body);
         let mut object = at.object()?;
         if kind(&mut object)? == Kind::GithubRepository {
             return Err(Problem::invalid(

@@ -110,7 +110,7 @@ impl AddRepository {
 
 /// Reads the body of `POST /v1/sessions/{id}/resources/{id}`: another token.
 pub fn parse_rotation(body: &serde_json::Value) -> Result<Secret, Problem> {
-    let mut object = At::root(body).object()?;
+    let mut object = At::confidential(body).object()?;
     let token = token(&object.field("authorization_token").required()?)?;
     object.finish()?;
     Ok(token)

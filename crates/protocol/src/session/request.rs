@@ -50,7 +50,7 @@ words! {
 impl CreateSession {
     /// Reads the body of `POST /v1/sessions`.
     pub fn parse(body: &Value) -> Result<Self, Problem> {
-        let mut object = At::root(body).object()?;
+        let mut object = At::confidential(body).object()?;
         let agent = AgentRef::parse(&object.field("agent").required()?)?;
         let environment = object.field("environment_id").required()?;
         let title = object.field("title");

@@ -18,7 +18,7 @@ pub struct CreateVault {
 impl CreateVault {
     /// Reads the body of `POST /v1/vaults`.
     pub fn parse(body: &Value) -> Result<Self, Problem> {
-        let mut object = At::root(body).object()?;
+        let mut object = At::confidential(body).object()?;
         let create = Self {
             display_name: name(&object.field("display_name").required()?)?,
             metadata: metadata::create(object.field("metadata"))?,
@@ -50,7 +50,7 @@ pub struct UpdateVault {
 impl UpdateVault {
     /// Reads the body of `POST /v1/vaults/{id}`.
     pub fn parse(body: &Value) -> Result<Self, Problem> {
-        let mut object = At::root(body).object()?;
+        let mut object = At::confidential(body).object()?;
         let update = Self {
             display_name: object.field("display_name").read(name)?,
             metadata: metadata::patch(object.field("metadata"), EmptyValue::Kept)?,

@@ -49,7 +49,7 @@ fn bad_requests_are_refused() {
         (
             json!({"display_name": "a", "metadata": {"k": "v".repeat(513)}}),
             ErrorCode::InvalidMetadata,
-            "metadata: the value of `k` must have at most 512 characters, not 513",
+            "metadata: the value of key `k` must have at most 512 characters, not 513",
         ),
         (
             json!({"display_name": "a", "credentials": []}),
