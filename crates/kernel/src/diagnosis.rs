@@ -48,7 +48,7 @@ impl Kernel {
         let stuck = (0_u32..)
             .take(state.threads.len())
             .any(|number| inner.monitor.is_stuck(session, number));
-        let (silent, failure) = (inner.silent(), inner.failing().told());
+        let (silent, failure) = (inner.silent(), inner.store_failure());
         Ok(SessionDiagnosis {
             session_id: session,
             at: inner.clock.now(),
@@ -91,7 +91,7 @@ impl Kernel {
         let mut sessions = seen;
         sessions.sort_by_key(|one| (!one.stuck, one.last_record_at));
         sessions.truncate(LISTED);
-        let failure = inner.failing().told();
+        let failure = inner.store_failure();
         Ok(ServerDiagnosis {
             // The vault is no part of the kernel: whoever has both fills it in.
             vault: None,

@@ -150,7 +150,10 @@ impl Loose {
             tokio::select! {
                 biased;
                 () = stop => Err(stopped),
-                stored = inner.blobs.put_from(&key, content) => stored.map(|bytes| (self, bytes)),
+                stored = inner.blobs.put_from(&key, content) => {
+                    inner.lacked(stored.as_ref().err());
+                    stored.map(|bytes| (self, bytes))
+                }
             }
         });
         filling.await.unwrap_or(Err(died))

@@ -214,7 +214,7 @@ pub struct StoreFailure {
     pub kind: String,
     /// When that was last so.
     pub at: Micros,
-    /// Since when nothing was appended, if nothing was since then.
+    /// Since when nothing could be written, if nothing was since then.
     pub since: Option<Micros>,
 }
 

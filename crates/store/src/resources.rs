@@ -10,7 +10,7 @@ use outlast_protocol::{
 };
 use outlast_session::Json;
 
-use crate::{Order, ReadError};
+use crate::{Order, ReadError, Trouble};
 
 /// Everything that is not a log.
 #[async_trait]
@@ -87,6 +87,10 @@ pub trait Resources: Debug + Send + Sync {
 
     /// Fails unless the store can be written and read now.
     async fn probe(&self) -> Result<(), WriteError>;
+
+    /// Returns how a write failed last that the disk or the database did not take, of whatever it was:
+    /// appends, objects, secrets, files, the audit log. That one is refused by what it says is no trouble.
+    fn trouble(&self) -> Option<Trouble>;
 }
 
 /// A process that takes leases.

@@ -56,6 +56,7 @@ use crate::{
     deciding::Seams,
     heads::Heads,
     lock::{self, Lock},
+    troubles::Troubles,
     waiting::Turned,
     watches::Watches,
 };
@@ -137,6 +138,8 @@ struct Room {
     loader: Loader,
     heads: Heads,
     watches: Watches,
+    /// Notes writes that the disk did not take.
+    troubles: Troubles,
     /// Bodies on their way to blobs, and those that turned out not to be wanted.
     tasks: TaskTracker,
 }
@@ -211,6 +214,7 @@ impl Sqlite {
             loader,
             heads,
             watches,
+            troubles: Troubles::default(),
             tasks,
         };
         let (room, queue) = (Arc::new(room), Arc::new(Queue::default()));

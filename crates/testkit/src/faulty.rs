@@ -21,8 +21,8 @@ use outlast_session::{Record, State};
 use outlast_store::{
     Append, AppendError, Away, Blob, FilePage, FileQuery, Files, Listing, Log, Pending, Process,
     Pulse, ReadError, Ready, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
-    Resources, SealedSecret, Sealing, Secrets, SessionQuery, Slice, Snapshot, StoredFile, Wards,
-    WriteError,
+    Resources, SealedSecret, Sealing, Secrets, SessionQuery, Slice, Snapshot, StoredFile, Trouble,
+    Wards, WriteError,
 };
 use tokio::sync::watch;
 
@@ -336,6 +336,10 @@ impl<S: Resources> Resources for Faulty<S> {
     async fn probe(&self) -> Result<(), WriteError> {
         self.here()?;
         self.inner.probe().await
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.inner.trouble()
     }
 }
 

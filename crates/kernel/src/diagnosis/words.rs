@@ -56,7 +56,7 @@ fn stored(failure: &StoreFailure) -> Option<String> {
             "; the server's disk is full since {since}: nothing is recorded until there is room"
         )
     } else {
-        format!("; the log cannot be written since {since}, and turns wait for it")
+        format!("; the store cannot be written since {since}, and turns wait for it")
     })
 }
 

@@ -135,7 +135,7 @@ impl Console {
             return Exit::Done.into();
         }
         // If standard error is gone too there is nobody left to tell.
-        drop(self.note(Tone::Wrong, &format!("error: {:#}", failure.error)));
+        drop(self.note(Tone::Wrong, &format!("error: {}", failure.words())));
         if let Some(hint) = &failure.hint {
             drop(self.note(Tone::Plain, &format!("hint: {hint}")));
         }

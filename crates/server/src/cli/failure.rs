@@ -57,6 +57,19 @@ impl Failure {
         }
     }
 
+    /// Returns why, with every cause that says more than what it caused.
+    pub(crate) fn words(&self) -> String {
+        let mut words = String::new();
+        for cause in self.error.chain().map(ToString::to_string) {
+            if words.is_empty() {
+                words = cause;
+            } else if !words.contains(&cause) {
+                words = format!("{words}: {cause}");
+            }
+        }
+        words
+    }
+
     /// Adds what would help.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self {
@@ -104,6 +117,7 @@ impl From<StartError> for Failure {
             | StartError::Listen { .. }
             | StartError::Data { .. }
             | StartError::Socket { .. }
+            | StartError::Full(_)
             | StartError::Blobs(_)
             | StartError::Store(_)
             | StartError::Shared(_)
@@ -146,5 +160,26 @@ impl From<client::Error> for Failure {
             error: error.into(),
             hint: hint.map(str::to_owned),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_cause_was_quoted_for_is_not_said_again() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("the database cannot be opened: {0}")]
+        struct Quotes(#[source] io::Error);
+        let cause = || io::Error::other("disk I/O error");
+        let quotes = Failure::new(Exit::Failed, Quotes(cause()));
+        assert_eq!(
+            quotes.words(),
+            "the database cannot be opened: disk I/O error"
+        );
+        let context = anyhow::Error::new(cause()).context("nothing started");
+        let context = Failure::new(Exit::Failed, context);
+        assert_eq!(context.words(), "nothing started: disk I/O error");
     }
 }

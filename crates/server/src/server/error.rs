@@ -1,6 +1,10 @@
 //! Why a server does not start.
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use outlast_hands::host::OpenError;
 use outlast_protocol::{ErrorCode, Problem};
@@ -39,6 +43,9 @@ pub enum StartError {
     /// The upstream cannot be used as it is configured.
     #[error(transparent)]
     Upstream(#[from] outlast_model::upstream::BadOptions),
+    /// The disk of the data directory takes nothing more.
+    #[error("the disk of the data directory `{}` is full, and nothing starts without room", .0.display())]
+    Full(PathBuf),
     /// A file or folder of the data directory cannot be made or read.
     #[error("`{}`: {error}", path.display())]
     Data {
@@ -88,6 +95,20 @@ fn named(variable: &Option<&'static str>) -> String {
 }
 
 impl StartError {
+    /// Returns that the disk is full in place of what failed first because it is.
+    pub(super) fn of_room(self, data_dir: &Path) -> Self {
+        let writes = matches!(
+            self,
+            Self::Data { .. } | Self::Store(_) | Self::Write(_) | Self::Host(_) | Self::Key(_)
+        );
+        // One that could not be made lies on the disk of the first that is there.
+        let mut there = data_dir.ancestors().filter(|folder| folder.is_dir());
+        if writes && there.next().is_some_and(outlast_blobs::lacks_room) {
+            return Self::Full(data_dir.to_owned());
+        }
+        self
+    }
+
     /// Returns what would help, where that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -118,6 +139,11 @@ impl StartError {
             Self::Shared(postgres::OpenError::Away(_)) => {
                 Some("it is named by OUTLAST_DATABASE_URL or `database.url`".to_owned())
             }
+            Self::Full(_) => Some(
+                "make room there, or choose a directory on another disk with --data-dir; what was \
+                 recorded is kept"
+                    .to_owned(),
+            ),
             Self::Data { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
                 Some("choose a directory of your own with --data-dir".to_owned())
             }

@@ -64,6 +64,15 @@ impl Server {
         data_dir: &Path,
         starter: Option<Arc<dyn Starter>>,
     ) -> Result<Self, StartError> {
+        let started = Self::begin(config, data_dir, starter).await;
+        started.map_err(|error| error.of_room(data_dir))
+    }
+
+    async fn begin(
+        config: &Config,
+        data_dir: &Path,
+        starter: Option<Arc<dyn Starter>>,
+    ) -> Result<Self, StartError> {
         config.check()?;
         let roles = config.roles()?;
         roles.look(config)?;

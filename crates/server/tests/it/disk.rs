@@ -82,6 +82,30 @@ async fn a_full_disk_refuses_what_is_new_and_loses_nothing() {
     drop(server);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_that_only_an_object_met_is_told() {
+    let disk = Disk::mount(24);
+    let dir = tempfile::tempdir_in(disk.path()).unwrap();
+    let dir = dir.path();
+    let server = Binary::start(dir, None).await;
+    let client = server.client.clone().patient(Duration::ZERO);
+    disk.fill();
+    let large = json!({"name": "n", "model": "scripted", "system": "s".repeat(90_000)});
+    until("an agent to be refused", async || {
+        let refused = client.post("/v1/agents", &large).await.err()?;
+        (refused.status() == Some(503)).then_some(())
+    })
+    .await;
+    let found = client.get("/outlast/v1/diagnosis", &[]).await.unwrap();
+    let failure = &found["store_failure"];
+    assert_eq!(failure["kind"], "disk_full", "{failure}");
+    let doctor = Output::of(outlast(dir).arg("doctor")).await;
+    let told = doctor.out.contains(", disk_full") && doctor.out.contains("; make room on the disk");
+    assert!(told, "{doctor:?}");
+    disk.free();
+    assert!(server.stop().await.success());
+}
+
 /// Asserts that a client is told that the disk is full, and not where.
 #[track_caller]
 fn is_named(told: &str, place: &Path) {
@@ -108,6 +132,32 @@ fn told_now_and_then(place: &Path) {
     let count = lines.lines().filter(told).count();
     // The database and the blobs each have their own.
     assert!((1..=4).contains(&count), "{count}");
+}
+
+/// Asserts that a start that found no room says so once, where, and what to do.
+#[track_caller]
+fn is_said_once(refused: &Output, dir: &Path) {
+    let told = format!(
+        "error: the disk of the data directory `{}` is full, and nothing starts without room\n",
+        dir.display()
+    );
+    let once = refused.err.matches(" full").count() == 1;
+    assert!(
+        refused.err.contains(&told) && once && refused.err.contains("make room there"),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_first_start_without_room_says_where() {
+    let disk = Disk::mount(1);
+    disk.fill();
+    let dir = disk.path().join("data");
+    for _ in 0..2 {
+        let refused = Output::of(Binary::command(&dir).arg("serve")).await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        is_said_once(&refused, &dir);
+    }
 }
 
 /// A call that says when it begins, goes on for so long, and counts how often it ran.
@@ -265,7 +315,7 @@ async fn a_server_that_dies_on_a_full_disk_finds_the_result() {
     let mut command = Binary::command(dir);
     let refused = Output::of(command.arg("serve")).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.err.contains("full"), "{refused:?}");
+    is_said_once(&refused, dir);
     disk.free();
     let server = Binary::start(dir, Some(key.trim())).await;
     let events = server.client.idle(&sessions[0], 2).await;

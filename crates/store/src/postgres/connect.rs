@@ -21,6 +21,7 @@ use super::{
     fault::Fault,
     url::Target,
 };
+use crate::troubles::Troubles;
 
 /// Statements that a connection keeps prepared.
 const STATEMENTS: usize = 256;
@@ -45,6 +46,7 @@ pub(super) struct Connector {
     carrier: Carrier,
     patience: Duration,
     entropy: Arc<dyn Entropy>,
+    troubles: Arc<Troubles>,
 }
 
 impl fmt::Debug for Connector {
@@ -70,6 +72,7 @@ pub(super) struct Connection {
     /// Set once an answer did not come: whatever else is asked here might not be answered either.
     silent: AtomicBool,
     statements: Mutex<HashMap<Box<str>, Statement>>,
+    troubles: Arc<Troubles>,
     /// The server's process and when it began: together they name it for ever.
     pub(super) backend: Backend,
 }
@@ -99,6 +102,7 @@ impl Connector {
             carrier: Carrier::Tasks(TaskTracker::new()),
             patience: UNHURRIED,
             entropy,
+            troubles: Arc::default(),
         }
     }
 
@@ -116,6 +120,11 @@ impl Connector {
         Self { patience, ..self }
     }
 
+    /// Returns what is noted of writes that the database did not take, on whatever connection.
+    pub(super) fn troubles(&self) -> &Troubles {
+        &self.troubles
+    }
+
     pub(super) fn target(&self) -> &Target {
         &self.target
     }
@@ -123,10 +132,11 @@ impl Connector {
     /// Makes a connection.
     pub(super) async fn connect(&self, durability: Durability) -> Result<Connection, Fault> {
         // The driver's own bound ends when the port is open, whoever has it.
-        match timeout(GREETING, self.greet(durability)).await {
+        let made = match timeout(GREETING, self.greet(durability)).await {
             Ok(made) => made.map_err(away),
             Err(_) => Err(silent()),
-        }
+        };
+        made.inspect_err(|fault| self.troubles.met(fault.away().lack))
     }
 
     /// Makes a connection on which nothing was said yet.
@@ -141,6 +151,7 @@ impl Connector {
         let made = setup(self.dial().await?, durability).await?;
         Ok(Connection {
             patience: self.patience,
+            troubles: self.troubles.clone(),
             ..made
         })
     }
@@ -204,6 +215,7 @@ async fn setup(
         patience: UNHURRIED,
         silent: AtomicBool::new(false),
         statements: Mutex::default(),
+        troubles: Arc::default(),
         backend,
     })
 }
@@ -218,13 +230,18 @@ impl Connection {
         &self,
         asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Fault> {
-        match timeout(self.patience, asked).await {
-            Ok(answer) => Ok(answer?),
+        let answer = match timeout(self.patience, asked).await {
+            Ok(answer) => answer.map_err(Fault::from),
             Err(_) => {
                 self.silent.store(true, Ordering::Relaxed);
                 Err(Fault::Silent)
             }
+        };
+        let ails = |fault: &&Fault| fault.is_of_the_database() || !fault.is_certain();
+        if let Some(fault) = answer.as_ref().err().filter(ails) {
+            self.troubles.met(fault.away().lack);
         }
+        answer
     }
 
     fn known(&self, text: &str) -> Option<Statement> {
@@ -267,7 +284,10 @@ impl Connection {
     /// Runs a statement; returns how many rows it touched.
     pub(super) async fn run(&self, text: &str, values: &[Value<'_>]) -> Result<u64, Fault> {
         let statement = self.prepare(text).await?;
-        self.answered(self.client.execute(&statement, values)).await
+        let touched = self.answered(self.client.execute(&statement, values));
+        let touched = touched.await?;
+        self.troubles.over();
+        Ok(touched)
     }
 
     /// Runs statements without values.

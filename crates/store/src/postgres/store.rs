@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     Blob, FilePage, FileQuery, Files, Process, Pulse, ReadError, Receipt, Resource, ResourceKind,
-    ResourcePage, ResourceQuery, Resources, SealedSecret, Sealing, Secrets, StoredFile, Wards,
-    WriteError,
+    ResourcePage, ResourceQuery, Resources, SealedSecret, Sealing, Secrets, StoredFile, Trouble,
+    Wards, WriteError,
 };
 
 #[async_trait]
@@ -117,6 +117,10 @@ impl Resources for Postgres {
         let text = "UPDATE probes SET count = count + 1 WHERE no = 0";
         self.pool.get().await?.run(text, &[]).await?;
         Ok(())
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.room.connector.troubles().told()
     }
 }
 

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     Blob, FilePage, FileQuery, Files, Process, Pulse, ReadError, Receipt, Resource, ResourceKind,
-    ResourcePage, ResourceQuery, Resources, SealedSecret, Sealing, Secrets, StoredFile, Wards,
-    WriteError, waiting::Turned,
+    ResourcePage, ResourceQuery, Resources, SealedSecret, Sealing, Secrets, StoredFile, Trouble,
+    Wards, WriteError, waiting::Turned,
 };
 
 #[async_trait]
@@ -126,6 +126,10 @@ impl Resources for Sqlite {
             .await
             .map_err(|error| WriteError::Unavailable(error.into()))?;
         self.write(resources::probe).await
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.room.troubles.told()
     }
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use outlast_protocol::{Micros, id::ProcessId};
 use outlast_store::{
     Order, Process, Pulse, ReadError, Receipt, Resource, ResourceKind, ResourcePage, ResourceQuery,
-    Resources, Unless, WriteError,
+    Resources, Trouble, Unless, WriteError,
 };
 
 use super::{Inner, Memory, word};
@@ -194,6 +194,10 @@ impl Resources for Memory {
 
     async fn probe(&self) -> Result<(), WriteError> {
         Ok(())
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        None
     }
 }
 

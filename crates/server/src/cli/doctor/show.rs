@@ -1,5 +1,7 @@
 //! A diagnosis for a person at 3 a.m.: the verdict first, then what it stands on.
 
+use std::time::Duration;
+
 use outlast_protocol::{
     Micros,
     deadlines::{Deadline, NextDeadline},
@@ -10,6 +12,9 @@ use outlast_protocol::{
 };
 
 use crate::cli::{table::table, words::seconds};
+
+/// How long ago a disk may have been full that still wants an operator.
+const RECENT: Duration = Duration::from_secs(600);
 
 /// Writes what is known of a session.
 pub(super) fn session(found: &SessionDiagnosis) -> String {
@@ -123,9 +128,11 @@ fn store(found: &ServerDiagnosis) -> String {
     if let Some(failure) = &found.store_failure {
         kind = format!(", {}", failure.kind);
         if let Some(since) = failure.since {
-            still = format!("; nothing was appended for {}", ago(found.at, since));
+            still = format!("; nothing could be written for {}", ago(found.at, since));
         }
-        if failure.is_full() && failure.since.is_some() {
+        // Small writes may still find room where others do not.
+        let recent = found.at.since(failure.at) < RECENT;
+        if failure.is_full() && (failure.since.is_some() || recent) {
             still.push_str("; make room on the disk of the data directory, or of the database");
         }
     }

@@ -83,7 +83,7 @@ pub(crate) async fn save_all(
             }
             Err(failure) => {
                 let (name, id) = (text(file, "/filename"), text(file, "/id"));
-                let words = format!("skipped `{name}` ({id}): {:#}", failure.error);
+                let words = format!("skipped `{name}` ({id}): {}", failure.words());
                 console.note(Tone::Wrong, &words)?;
                 failed += 1;
             }

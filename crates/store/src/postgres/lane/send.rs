@@ -114,6 +114,7 @@ impl Lane {
     }
 
     fn done(&mut self, plans: Vec<Plan>, taken: &[(usize, i64)], newest: &[usize]) {
+        self.room.connector.troubles().over();
         let mut again = Vec::new();
         for (at, plan) in plans.into_iter().enumerate() {
             match taken.iter().find(|(index, _)| *index == at) {

@@ -68,12 +68,14 @@ impl Writer {
             .map_err(|fault| {
                 let away = self.look(&fault);
                 self.trouble = Some(away.clone());
+                self.room.troubles.met(away.lack);
                 away
             })
     }
 
     /// Notes that the disk took a batch.
     fn well(&mut self) {
+        self.room.troubles.over();
         match self.trouble.take() {
             Some(away) if away.is_full() => self.teller.room(&self.directory().display()),
             Some(_) => tracing::info!("the disk takes writes again"),
@@ -89,6 +91,7 @@ impl Writer {
             tracing::error!(error = %fault, "a batch could not be committed");
         }
         self.trouble = Some(away.clone());
+        self.room.troubles.met(away.lack);
         self.room.heads.clear();
         away
     }
