@@ -14,10 +14,8 @@ pub struct Rule {
 /// An address that may not be connected to.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
-    "`{host}` is at {address}, {}; whoever runs this server can open it with this line below \
-     `[egress]` in outlast.toml: open = [\"{}\"]",
-    range.words(),
-    host.with_port(*port)
+    "`{host}` is at {address}, {}; whoever runs this server can open it {remedy}",
+    range.words()
 )]
 pub struct Refused {
     /// What was asked for.
@@ -28,6 +26,8 @@ pub struct Refused {
     pub address: IpAddr,
     /// What that is.
     pub range: Range,
+    /// What to write for it to be allowed.
+    pub remedy: String,
 }
 
 impl Rule {
@@ -59,12 +59,12 @@ impl Rule {
     pub fn check(&self, host: &Host, port: u16, address: IpAddr) -> Result<(), Refused> {
         let address = range::carried(address);
         let refused = |range| {
-            let host = host.clone();
             Err(Refused {
-                host,
+                host: host.clone(),
                 port,
                 address,
                 range,
+                remedy: self.remedy(&host.with_port(port)),
             })
         };
         let mut openings = self.openings.iter();
@@ -83,6 +83,19 @@ impl Rule {
             }
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Says what to write so that an entry is there too. What is open already is not repeated: these
+    /// words are read inside sandboxes, and a line that had the new entry alone would close the rest.
+    fn remedy(&self, entry: &str) -> String {
+        if self.openings.is_empty() {
+            return format!(
+                "with this line below `[egress]` in outlast.toml: open = [\"{entry}\"]"
+            );
+        }
+        format!(
+            "by adding \"{entry}\" to what `open` has already, below `[egress]` in outlast.toml"
+        )
     }
 
     fn is_server(&self, port: u16, address: IpAddr) -> bool {
@@ -149,6 +162,22 @@ mod tests {
         let rule = Rule::new(&[line]).unwrap();
         rule.check(&host, 8443, "10.0.0.7".parse().unwrap())
             .unwrap();
+    }
+
+    #[test]
+    fn what_is_open_already_is_neither_closed_nor_shown() {
+        let host: Host = "registry.internal".parse().unwrap();
+        let closed: IpAddr = "10.0.0.7".parse().unwrap();
+        let rule = Rule::new(&["10.1.0.0/16", "db.internal:5432"]).unwrap();
+        let words = rule.check(&host, 443, closed).unwrap_err().to_string();
+        assert!(
+            words.ends_with(
+                "open it by adding \"registry.internal:443\" to what `open` has already, below \
+                 `[egress]` in outlast.toml"
+            ),
+            "{words}"
+        );
+        assert!(!words.contains("db.internal"), "{words}");
     }
 
     #[test]

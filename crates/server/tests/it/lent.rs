@@ -234,6 +234,47 @@ async fn repositories_are_cloned_pulled_and_pushed_with_a_token_that_is_not_ther
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_the_network_does_not_allow_is_told_with_what_would_allow_it() {
+    let server = TestServer::start_with(|config| {
+        config.egress.open = vec!["10.1.0.0/16".to_owned()];
+    })
+    .await;
+    let client = server.client();
+    let told = async |networking: Value, at: &str| {
+        let place = json!({"name": "place", "config": {"type": "cloud", "networking": networking}});
+        let place = made(client, "/v1/environments", place).await;
+        let wish = json!({"type": "github_repository", "url": format!("https://{at}/o/r"),
+            "authorization_token": TOKEN});
+        let more = json!({"environment_id": place, "resources": [wish]});
+        let session = client.session_of(more).await;
+        assert_eq!(
+            ran(client, &session, "ls /workspace; echo on", 1).await,
+            "on"
+        );
+        let events = client.events(session["id"].as_str().unwrap()).await;
+        assert!(!json!(events).to_string().contains(TOKEN));
+        let errors = of(&events, "session.error").into_iter();
+        let mut errors = errors.map(|event| &event["error"]);
+        let error = errors.find(|error| error["type"] == "repository_clone_error");
+        let message = &error.unwrap()["message"];
+        message.as_str().unwrap().to_owned()
+    };
+    let limited = json!({"type": "limited", "allowed_hosts": ["other.example.com"]});
+    let words = told(limited, "git.example.com").await;
+    let end = "; the answer was: 403 host `git.example.com` is refused: the environment's networking is \
+               `limited` and does not allow it; add `git.example.com` to its `allowed_hosts`";
+    assert!(words.ends_with(end), "{words}");
+    let words = told(json!({"type": "unrestricted"}), "10.2.0.1:8443").await;
+    assert!(
+        words.contains("`10.2.0.1` is at 10.2.0.1, a private address"),
+        "{words}"
+    );
+    let end =
+        "by adding \"10.2.0.1:8443\" to what `open` has already, below `[egress]` in outlast.toml";
+    assert!(words.ends_with(end), "{words}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_cloned_is_one_of_five_errors_and_the_session_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let repositories = Repositories::new(dir.path());
