@@ -10,6 +10,7 @@
 //! leaves for anybody.
 
 mod ask;
+mod doorman;
 mod handed;
 mod link;
 mod linked;

@@ -89,7 +89,8 @@ impl Inner {
         }
     }
 
-    /// Has old keys forgotten, where they are not the operator's and nobody else uses the store.
+    /// Has old keys forgotten, where they are not the operator's and nobody else uses the store. Whoever
+    /// is not believed could say that nothing is under a key, so the last copy of it stays then.
     ///
     /// What was being sealed when this process turned may not be written yet; what an earlier process
     /// was sealing is written, or never will be.
@@ -98,7 +99,7 @@ impl Inner {
             .turned_at
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if !self.alone || turned.is_some_and(|at| at.elapsed() < TURNING) {
+        if !self.alone || self.wary || turned.is_some_and(|at| at.elapsed() < TURNING) {
             return;
         }
         if let Err(reason) = self.ring.retire().await {

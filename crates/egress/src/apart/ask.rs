@@ -131,12 +131,17 @@ impl Asker {
     }
 
     pub(super) fn words(&self, error: &io::Error) -> String {
-        format!(
-            "the egress process is not reached at `{}` ({error}); start `outlast serve --roles egress` \
-             as user {}",
-            self.peer.socket.display(),
-            self.peer.user
-        )
+        let socket = self.peer.socket.display();
+        let words = format!("the egress process is not reached at `{socket}` ({error})");
+        let is_absent = matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+        );
+        if !is_absent {
+            return words;
+        }
+        let user = self.peer.user;
+        format!("{words}; start `outlast serve --roles egress` as user {user}")
     }
 }
 

@@ -7,7 +7,7 @@
 use std::{io, net::TcpListener, sync::Arc, time::Duration};
 
 use outlast_init::outlet::{give, take};
-use outlast_kernel::{Bound, Network as _};
+use outlast_kernel::Bound;
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, Interest},
@@ -85,10 +85,13 @@ async fn receive(mut stream: UnixStream, house: Arc<House>) -> io::Result<()> {
     // Something else than a socket has none.
     outlet.local_addr()?;
     let answer = match house.tenant(&server) {
-        Ok(tenant) => {
-            tenant.forwarder.attach(bound, outlet).await;
-            DONE.to_vec()
-        }
+        Ok(tenant) => match tenant.doorman.listen(outlet).await {
+            Ok(connections) => {
+                tenant.forwarder.serve(bound, connections).await;
+                DONE.to_vec()
+            }
+            Err(error) => error.to_string().into_bytes(),
+        },
         Err(declined) => declined.to_string().into_bytes(),
     };
     stream.write_all(&answer).await

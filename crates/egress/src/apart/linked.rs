@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{
     Request,
     client::conn::http1::{self, SendRequest},
@@ -27,6 +27,9 @@ use super::wire::{Ask, Told};
 /// How long a link is waited for, and an answer over it.
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(20));
 
+/// The longest answer, in bytes; a page of records is far from it.
+const LONGEST: usize = 16 << 20;
+
 /// The links that stand. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Linked(Arc<Inner>);
@@ -37,6 +40,9 @@ struct Inner {
     /// Told when one is free.
     freed: Notify,
 }
+
+/// What breaks a link.
+type Broken = Box<dyn std::error::Error + Send + Sync>;
 
 impl Linked {
     /// Returns what a vault works with.
@@ -94,7 +100,8 @@ impl Linked {
             .map_err(|error| error.to_string())?;
         let asked = async {
             let answer = sender.send_request(request).await?;
-            Ok::<_, hyper::Error>(answer.into_body().collect().await?.to_bytes())
+            let body = Limited::new(answer.into_body(), LONGEST).collect();
+            Ok::<_, Broken>(body.await?.to_bytes())
         };
         let bytes = match timeout(PATIENCE.1, asked).await {
             Ok(Ok(bytes)) => bytes,

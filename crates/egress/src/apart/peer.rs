@@ -3,7 +3,7 @@
 use std::{
     fs::{self, Permissions},
     io,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{FileTypeExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -70,9 +70,14 @@ pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
         let words = "another process listens there";
         return Err(io::Error::new(io::ErrorKind::AddrInUse, words));
     }
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
+    match fs::symlink_metadata(path) {
+        Ok(there) if there.file_type().is_socket() => fs::remove_file(path)?,
+        Ok(_) => {
+            let words = "something else than a socket is there, and stays";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, words));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, Permissions::from_mode(0o666))?;

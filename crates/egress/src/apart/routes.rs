@@ -263,7 +263,13 @@ async fn models(State(house): State<Arc<House>>, parts: Parts, body: Bytes) -> R
             *response.status_mut() = forwarded.status;
             *response.headers_mut() = forwarded.headers;
             // How this hop is framed is its own matter.
-            for name in ["connection", "transfer-encoding", "keep-alive"] {
+            // Without the key a body is shorter.
+            for name in [
+                "connection",
+                "content-length",
+                "transfer-encoding",
+                "keep-alive",
+            ] {
                 response.headers_mut().remove(name);
             }
             response

@@ -2,11 +2,16 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use axum::serve::Listener;
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
 use outlast_model::upstream::Provider;
 use outlast_protocol::seam::{Clock, Entropy};
 use outlast_vault::Keyring;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::{net::UnixListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{Peer, handed, peer::listen, routes, tenant::House};
@@ -14,6 +19,12 @@ use crate::hand;
 
 /// How long to wait when no connection can be accepted: files may be short.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long the head of a request may take.
+const HEAD: Duration = Duration::from_secs(30);
+
+/// Connections of the server at once; each of its requests has one.
+const CONNECTIONS: usize = 4_096;
 
 /// What an egress process is made of. It has no store: it asks that of the server.
 #[derive(Clone, Debug)]
@@ -48,7 +59,7 @@ pub async fn serve(peer: Peer, options: Options, stop: CancellationToken) -> io:
         biased;
         () = stop.cancelled() => {}
         // Neither returns by itself.
-        _ = axum::serve(OfPeer(listener, peer), router).into_future() => {}
+        () = accept(&listener, &peer, &router, &house) => {}
         () = handed::serve(outlets, house.clone()) => {}
     }
     house.close().await;
@@ -59,18 +70,25 @@ pub async fn serve(peer: Peer, options: Options, stop: CancellationToken) -> io:
     Ok(())
 }
 
-/// Accepts connections of the peer's user alone.
-struct OfPeer(UnixListener, Peer);
-
-impl Listener for OfPeer {
-    type Io = UnixStream;
-    type Addr = ();
-
-    async fn accept(&mut self) -> (UnixStream, ()) {
-        (self.1.accept(&self.0).await, ())
-    }
-
-    fn local_addr(&self) -> io::Result<()> {
-        Ok(())
+/// Serves connections of the peer's user alone, for ever.
+async fn accept(listener: &UnixListener, peer: &Peer, router: &Router, house: &House) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        // It is never closed.
+        let Ok(place) = places.clone().acquire_owned().await else {
+            return;
+        };
+        let stream = TokioIo::new(peer.accept(listener).await);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD)
+            .serve_connection(stream, TowerToHyperService::new(router.clone()))
+            .with_upgrades();
+        house.tasks.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!("a connection of the server broke: {error}");
+            }
+            drop(place);
+        });
     }
 }

@@ -19,6 +19,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Options, Peer,
+    doorman::Doorman,
     linked::Linked,
     wire::{Ask, Hello, Of},
 };
@@ -48,6 +49,7 @@ pub(super) struct Tenant {
     pid: u32,
     pub(super) vault: Vault,
     pub(super) forwarder: Forwarder,
+    pub(super) doorman: Doorman,
     opened: OnceCell<()>,
     stop: CancellationToken,
     /// Counted while the house is locked.
@@ -95,7 +97,8 @@ impl House {
                 tenant.pid
             ));
         }
-        let new = Arc::new(self.make(name, hello));
+        let doorman = Doorman::new().map_err(|error| error.to_string())?;
+        let new = Arc::new(self.make(name, hello, doorman));
         *tenant = Some(new.clone());
         drop(tenant);
         tracing::info!(pid = hello.pid, "a server is here, process {}", hello.pid);
@@ -114,7 +117,7 @@ impl House {
     }
 
     /// Makes what a server gets that has one link.
-    fn make(&self, name: &str, hello: &Hello) -> Tenant {
+    fn make(&self, name: &str, hello: &Hello, doorman: Doorman) -> Tenant {
         let Options {
             hands,
             ring,
@@ -142,6 +145,7 @@ impl House {
             name: name.to_owned(),
             pid: hello.pid,
             forwarder: Forwarder::new(hands, credentials, Arc::new(System), audit),
+            doorman,
             vault,
             opened: OnceCell::new(),
             stop,
@@ -189,6 +193,7 @@ impl House {
         if let Some(tenant) = tenant {
             tenant.stop.cancel();
             tenant.forwarder.close().await;
+            tenant.doorman.close().await;
             // What a token endpoint gave is still written down.
             tenant.vault.close().await;
         }
@@ -206,6 +211,7 @@ impl House {
         }
         // Whoever comes next gets everything anew, and not before nothing leaves any more.
         tenant.forwarder.close().await;
+        tenant.doorman.close().await;
         let mut all = self.lock();
         if all.as_ref().is_some_and(|one| Arc::ptr_eq(one, &tenant)) {
             *all = None;

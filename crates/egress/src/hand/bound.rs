@@ -6,12 +6,7 @@ use outlast_kernel::{Bound, Unreachable};
 use outlast_protocol::id::IncarnationId;
 use outlast_reach::{Dialer, Host};
 use rustls::{ClientConfig, ServerConfig};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    task::JoinHandle,
-    time::Instant,
-};
+use tokio::{net::TcpStream, sync::Semaphore, task::JoinHandle, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -20,7 +15,7 @@ use super::{
     authority::Authority,
     credentials::{Credentials, Held},
     kept::Kept,
-    listen,
+    listen::{self, Incoming},
     options::{AWAY, DIALING, Options},
     place::Place,
     policy::{Policy, Rule},
@@ -105,14 +100,14 @@ impl Hand {
     }
 
     /// Listens anew; nothing listens where something did before when this returns.
-    pub(crate) async fn listen(self: &Arc<Self>, listener: TcpListener) {
+    pub(crate) async fn listen(self: &Arc<Self>, incoming: Incoming) {
         let mut listening = self.listening.lock().await;
         if let Some(before) = listening.take() {
             before.abort();
             // Ended, in whatever way.
             drop(before.await);
         }
-        *listening = Some(self.spawn(listen::accept(self.clone(), listener)));
+        *listening = Some(self.spawn(listen::accept(self.clone(), incoming)));
     }
 
     /// Cuts everything; nothing more leaves when this returns.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -10,11 +10,13 @@ use async_trait::async_trait;
 use outlast_kernel::{Bound, Dress, Network, Unreachable};
 use outlast_protocol::{ErrorCode, Problem, id::IncarnationId};
 use outlast_reach::{Dialer, Resolver};
+use tokio::sync::mpsc;
 
 use super::{
     audit::Audit,
     bound::{self, Hand, Shared},
     credentials::{Credentials, Way},
+    listen::Incoming,
     options::Options,
     tls::Trust,
 };
@@ -63,6 +65,22 @@ impl Forwarder {
         for hand in served.into_values() {
             hand.cut().await;
         }
+    }
+
+    /// Serves a living hand by connections that somebody else accepts, as [`attach`](Network::attach)
+    /// does by its listener.
+    pub(crate) async fn serve(&self, bound: Bound, connections: mpsc::Receiver<TcpStream>) {
+        self.attach_to(bound, Incoming::Accepted(connections)).await;
+    }
+
+    async fn attach_to(&self, bound: Bound, incoming: Incoming) {
+        let Some((hand, before)) = self.replace(bound) else {
+            return;
+        };
+        if let Some(before) = before {
+            before.cut().await;
+        }
+        hand.listen(incoming).await;
     }
 
     fn hands(&self) -> MutexGuard<'_, Hands> {
@@ -118,21 +136,13 @@ impl Network for Forwarder {
         let listener = outlet
             .set_nonblocking(true)
             .and_then(|()| tokio::net::TcpListener::from_std(outlet));
-        let listener = match listener {
-            Ok(listener) => listener,
+        match listener {
+            Ok(listener) => self.attach_to(bound, Incoming::Listener(listener)).await,
             Err(error) => {
                 let incarnation = bound.incarnation;
                 tracing::error!(%incarnation, %error, "a hand's outlet cannot be served: {error}");
-                return;
             }
-        };
-        let Some((hand, before)) = self.replace(bound) else {
-            return;
-        };
-        if let Some(before) = before {
-            before.cut().await;
         }
-        hand.listen(listener).await;
     }
 
     async fn unreachable(&self, incarnation: IncarnationId) -> Option<Arc<[Unreachable]>> {

@@ -1,10 +1,11 @@
 //! Accepts what comes out of one hand.
 
-use std::sync::Arc;
+use std::{future::pending, io, net, sync::Arc};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
+    sync::mpsc,
     time::{sleep, timeout},
 };
 
@@ -17,11 +18,32 @@ use super::{
 };
 use crate::metric_definitions as metrics;
 
+/// Where the connections of a hand come from.
+pub(crate) enum Incoming {
+    /// A listener that nobody else has.
+    Listener(TcpListener),
+    /// Somebody who accepts them.
+    Accepted(mpsc::Receiver<net::TcpStream>),
+}
+
+impl Incoming {
+    async fn next(&mut self) -> io::Result<TcpStream> {
+        match self {
+            Self::Listener(listener) => Ok(listener.accept().await?.0),
+            Self::Accepted(connections) => match connections.recv().await {
+                Some(stream) => TcpStream::from_std(stream),
+                // Nobody accepts any more: the hand is served anew, or not at all.
+                None => pending().await,
+            },
+        }
+    }
+}
+
 /// Accepts for ever.
-pub(crate) async fn accept(hand: Arc<Hand>, listener: TcpListener) {
+pub(crate) async fn accept(hand: Arc<Hand>, mut incoming: Incoming) {
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => receive(&hand, stream),
+        match incoming.next().await {
+            Ok(stream) => receive(&hand, stream),
             Err(error) => {
                 tracing::warn!(%error, "a hand's connection cannot be accepted: {error}");
                 sleep(PAUSE).await;

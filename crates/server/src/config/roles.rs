@@ -29,12 +29,13 @@ impl Config {
     ///
     /// If they cannot be parted so, or if a setting belongs to the other process.
     pub fn roles(&self) -> Result<Roles, Impossible> {
-        let named = &self.server.roles;
-        if let Some(unknown) = named.iter().find(|role| !PARTS.contains(&role.as_str())) {
+        let named = self.server.roles.iter().map(|role| role.trim());
+        let named: Vec<&str> = named.collect();
+        if let Some(unknown) = named.iter().find(|role| !PARTS.contains(role)) {
             let words = format!("`{unknown}` is no role; there are {}", PARTS.join(", "));
             return Err(Impossible::new(KEY, words));
         }
-        let has = |part: &str| named.iter().any(|role| role == part);
+        let has = |part: &str| named.contains(&part);
         match PARTS.map(has) {
             [true, true, true, true] => Ok(Roles::All),
             [true, true, true, false] => self.beside(),
@@ -110,10 +111,12 @@ const LONGEST: usize = 99;
 
 /// Finds a user by name or number.
 fn user(name: &str) -> Result<u32, Impossible> {
-    if let Ok(number) = name.parse() {
-        return Ok(number);
-    }
     let wrong = |words: String| Impossible::new("egress.peer", words);
+    match name.parse() {
+        Ok(u32::MAX) => return Err(wrong(format!("{name} is no user"))),
+        Ok(number) => return Ok(number),
+        Err(_) => {}
+    }
     match User::from_name(name) {
         Ok(Some(user)) => Ok(user.uid.as_raw()),
         Ok(None) => Err(wrong(format!("there is no user `{name}` on this machine"))),
@@ -179,7 +182,7 @@ mod tests {
             user: 12345,
         };
         assert_eq!(Config::default().roles(), Ok(Roles::All));
-        let beside = config(&["hand", "api", "brain"], true);
+        let beside = config(&["hand", " api", "brain "], true);
         assert_eq!(beside.roles(), Ok(Roles::BesideEgress(peer.clone())));
         assert_eq!(config(&["egress"], true).roles(), Ok(Roles::Egress(peer)));
         for roles in [&["api"][..], &["api", "egress"], &["hand", "egress"], &[]] {
@@ -218,6 +221,8 @@ mod tests {
         let mut nobody = beside();
         nobody.egress.peer = Some("no-such-user-here".to_owned());
         assert!(told(&nobody).contains("there is no user"));
+        nobody.egress.peer = Some(u32::MAX.to_string());
+        assert!(told(&nobody).contains("is no user"));
     }
 
     #[test]

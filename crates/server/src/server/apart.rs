@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc};
 use outlast_egress::apart::{Options, Peer, serve};
 use outlast_model::{Upstream, upstream::Provider};
 use outlast_vault::keyring::Sources;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio_util::sync::CancellationToken;
 
 use super::{Backend, StartError, start::make, vault::WAIT};
@@ -30,6 +31,10 @@ impl Apart {
         peer: Peer,
     ) -> Result<Self, StartError> {
         config.check()?;
+        // No core of it is left anywhere, and no other process of its user looks into it.
+        if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+            tracing::warn!(%error, "a crash may leave secrets in a core: {error}");
+        }
         make(data_dir)?;
         let entropy = Arc::new(OsEntropy);
         let ring = Sources::open(config.vault.source(data_dir), entropy.clone()).await;

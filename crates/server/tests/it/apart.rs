@@ -406,6 +406,42 @@ async fn the_egress_process_dies_alone_and_is_found_again() {
     assert!(ended.unwrap().unwrap().success());
 }
 
+/// Serves as a provider that says what it was sent, key and all, and how long that is.
+async fn talkative() -> (String, tokio::task::JoinHandle<()>) {
+    let quote = |headers: HeaderMap| async move {
+        let key = headers["x-api-key"].to_str().unwrap();
+        axum::Json(json!({"type": "message", "content": [{"type": "text", "text": key}]}))
+    };
+    let router = axum::Router::new().route("/v1/messages", axum::routing::post(quote));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    #[expect(clippy::disallowed_methods, reason = "ended with the test")]
+    let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    (url, task)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_quotes_the_key_is_passed_on_without_it() {
+    if !is_root() {
+        return;
+    }
+    let machine = Machine::new();
+    let key = canary("model");
+    let (upstream, _provider) = talkative().await;
+    let keys = [
+        ("OUTLAST_UPSTREAM_API_KEY", key.as_str()),
+        ("OUTLAST_UPSTREAM_BASE_URL", upstream.as_str()),
+    ];
+    let egress = machine.egress(&keys).await;
+    let server = machine.server(None).await;
+    let asked =
+        json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]});
+    let told = server.client.post("/v1/messages", &asked).await.unwrap();
+    assert_eq!(told["content"][0]["text"], "[key]", "{told}");
+    assert!(server.stop().await.success());
+    drop(egress);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_built_or_would_protect_nothing_is_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 
 use std::{
     net::{SocketAddr, TcpListener},
+    os::fd::OwnedFd,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -256,6 +257,63 @@ async fn one_server_at_a_time_is_served() {
     second.secure(order()).await.unwrap();
     second_server.kill().await;
     egress.kill().await;
+}
+
+#[tokio::test]
+async fn a_listener_that_makes_its_thread_wait_holds_up_nothing_else() {
+    let machine = Machine::new();
+    let egress = machine.egress(machine.own()).await;
+    let (remote, server) = machine.server("one", machine.own(), Arc::default());
+    remote.wait(PATIENCE).await;
+    let outlet = TcpListener::bind("127.0.0.1:0").unwrap();
+    let kept = outlet.try_clone().unwrap();
+    remote.attach(machine.bound(), outlet).await;
+    // All who have a socket share whether it blocks: now whoever accepts next waits for the one after.
+    kept.set_nonblocking(false).unwrap();
+    let proxy = kept.local_addr().unwrap();
+    let knocked = [(); 2].map(|()| std::net::TcpStream::connect(proxy).unwrap());
+    sleep(MOMENT).await;
+    remote.secure(order()).await.unwrap();
+    server.kill().await;
+    let (next, next_server) = machine.server("two", machine.own(), Arc::default());
+    next.wait(PATIENCE).await;
+    next.secure(order()).await.unwrap();
+    next_server.kill().await;
+    egress.kill().await;
+    drop(knocked);
+}
+
+#[tokio::test]
+async fn what_is_no_listener_is_not_taken_for_one() {
+    let machine = Machine::new();
+    let egress = machine.egress(machine.own()).await;
+    let (remote, server) = machine.server("one", machine.own(), Arc::default());
+    remote.wait(PATIENCE).await;
+    let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = std::net::TcpStream::connect(other.local_addr().unwrap()).unwrap();
+    for socket in [OwnedFd::from(datagrams), OwnedFd::from(stream)] {
+        let peer = machine.own();
+        let refused = give(&peer, &machine.bound(), TcpListener::from(socket)).await;
+        assert!(refused.contains("no socket that listens"), "{refused}");
+    }
+    server.kill().await;
+    egress.kill().await;
+}
+
+/// Hands something over as the server of the name `one` does; returns what is answered.
+async fn give(peer: &Peer, bound: &Bound, outlet: TcpListener) -> String {
+    let path = format!("{}.outlets", peer.socket.display());
+    let mut stream = tokio::net::UnixStream::connect(path).await.unwrap();
+    let message = serde_json::json!({"server": "one", "bound": bound}).to_string();
+    let sent = stream.async_io(tokio::io::Interest::WRITABLE, || {
+        outlast_init::outlet::give(&stream, message.as_bytes(), &outlet)
+    });
+    assert_eq!(sent.await.unwrap(), message.len());
+    stream.shutdown().await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
 }
 
 /// Serves plain HTTP for ever; what it says is always the same.

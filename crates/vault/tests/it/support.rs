@@ -62,6 +62,17 @@ impl World {
         vault
     }
 
+    /// Returns a vault that does not believe whoever asks.
+    pub(crate) async fn wary_vault_of(&self, source: Source) -> Vault {
+        let parts = self.parts(source, &[]).await;
+        let vault = Vault::new(Parts {
+            wary: true,
+            ..parts
+        });
+        vault.unlock().await;
+        vault
+    }
+
     async fn parts(&self, source: Source, open: &[&str]) -> Parts {
         let rule = Rule::new(open).unwrap();
         let store: Arc<dyn Store> = Arc::new(self.store.clone());

@@ -72,6 +72,23 @@ async fn a_new_key_takes_over_while_secrets_are_used() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_is_not_believed_has_no_key_thrown_away() {
+    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    let path = dir.path().join("master.key");
+    let vault = world.wary_vault_of(Source::Own(path.clone())).await;
+    let first = std::fs::read_to_string(&path).unwrap();
+    vault.turn().await.unwrap();
+    keep(&vault, Duration::from_secs(3_600)).await;
+    let again = world.wary_vault_of(Source::Own(path.clone())).await;
+    keep(&again, Duration::from_secs(3_600)).await;
+    let known = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        known.contains(first.trim()) && lines(&path) == 2,
+        "the old one is gone"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_turn_that_was_killed_anywhere_goes_on_at_the_next_start() {
     for steps in [0, 1, 2, 7, 100, 300] {
         let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
