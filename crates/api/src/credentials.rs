@@ -5,6 +5,7 @@ mod seals;
 pub(crate) use seals::failed;
 
 use axum::extract::State;
+use http::{HeaderName, HeaderValue};
 use outlast_protocol::{
     ErrorCode, Micros, Problem,
     credential::{CreateCredential, Credential, Kind, UpdateCredential},
@@ -140,7 +141,31 @@ pub(crate) async fn validate(
         return Err(Problem::invalid(words).into());
     }
     let tried = app.vault.validate(vault, id).await;
-    answer::view(&tried.map_err(|fault| seals::failed(&fault))?)
+    let tried = tried.map_err(|fault| seals::failed(&fault))?;
+    let mut answer = answer::view(&tried)?;
+    if let Some(why) = &tried.unreached {
+        tracing::warn!(credential.id = %id, "credential `{id}` could not be tried: {why}");
+        let line: String = why.chars().map(printable).take(REASON).collect();
+        if let Ok(line) = HeaderValue::from_str(&line) {
+            answer.headers_mut().insert(WHY, line);
+        }
+    }
+    Ok(answer)
+}
+
+/// Why a credential could not be tried; the object of the API has no field for it.
+const WHY: HeaderName = HeaderName::from_static("outlast-reason");
+
+/// The most characters of that.
+const REASON: usize = 1_000;
+
+/// Keeps what can stand in a header.
+fn printable(c: char) -> char {
+    if c == ' ' || c.is_ascii_graphic() {
+        c
+    } else {
+        '?'
+    }
 }
 
 impl App {

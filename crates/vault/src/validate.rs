@@ -58,7 +58,7 @@ impl Vault {
             }
         );
         let mut tried = probe.run().await;
-        let mut refresh = None;
+        let (mut refresh, mut unrenewed) = (None, None);
         if tried.is_unauthorized() {
             let renewed = match has_refresh_token {
                 true => Some(self.refresh(credential, sealed.revision).await),
@@ -69,12 +69,14 @@ impl Vault {
                 probe = self.probe(content, sealed.owner)?;
                 tried = probe.run().await;
             }
+            unrenewed = unreached(renewed.as_ref());
             refresh = Some(refreshed(renewed)?);
         }
         let status = verdict(&tried, refresh.as_ref());
         Ok(Validation {
             credential_id: credential,
             has_refresh_token,
+            unreached: tried.unreached().or(unrenewed),
             mcp_probe: tried.shown(&secrets),
             refresh,
             status,
@@ -155,6 +157,13 @@ impl Tried {
         }
     }
 
+    fn unreached(&self) -> Option<String> {
+        match self {
+            Self::Stopped(_, Err(unanswered)) => Some(unanswered.to_string()),
+            Self::Stopped(_, Ok(_)) | Self::Taken => None,
+        }
+    }
+
     fn is_unauthorized(&self) -> bool {
         self.status() == Some(401)
     }
@@ -168,6 +177,16 @@ impl Tried {
             http_response: answer.as_ref().ok().map(|reply| reply.shown(&secrets)),
             method: (*method).to_owned(),
         })
+    }
+}
+
+/// Returns why nothing was heard of a refresh, if nothing was.
+fn unreached(renewed: Option<&Result<crate::refresh::Renewed, Failure>>) -> Option<String> {
+    match renewed {
+        Some(Err(fault @ (Failure::Unreached { .. } | Failure::Busy { .. }))) => {
+            Some(fault.to_string())
+        }
+        Some(Ok(_) | Err(_)) | None => None,
     }
 }
 

@@ -356,6 +356,18 @@ async fn only_oauth_can_be_validated() {
     let one = format!("{path}/{}", id(&made));
     let tried = bench.poke(&format!("{one}/mcp_oauth_validate")).await;
     insta::assert_json_snapshot!("validated", tried.shown());
+    let why = tried.headers["outlast-reason"].to_str().unwrap();
+    assert!(why.contains("Connection refused"), "{why}");
+    // Nobody opened that address.
+    let closed = bench.post(&path, oauth("http://10.9.8.7/mcp")).await.ok();
+    let closed = format!("{path}/{}/mcp_oauth_validate", id(&closed));
+    let tried = bench.poke(&closed).await;
+    let why = tried.headers["outlast-reason"].to_str().unwrap();
+    assert!(
+        why.starts_with("`10.9.8.7` is at 10.9.8.7, a private address"),
+        "{why}"
+    );
+    assert_eq!(tried.ok()["status"], "unknown");
     bench.poke(&format!("{one}/archive")).await.ok();
     let told = bench
         .poke(&format!("{one}/mcp_oauth_validate"))

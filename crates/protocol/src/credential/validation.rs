@@ -24,6 +24,10 @@ pub struct Validation {
     pub validated_at: Micros,
     /// The vault of the credential.
     pub vault_id: VaultId,
+    /// Why a server said nothing, if one did not: it may not be connected to, or nobody is there. The
+    /// object has no field for it.
+    #[serde(skip)]
+    pub unreached: Option<String>,
 }
 
 words! {
