@@ -9,6 +9,7 @@ mod create;
 mod hosts;
 mod location;
 mod oauth;
+mod reserved;
 mod resource;
 mod update;
 mod validation;

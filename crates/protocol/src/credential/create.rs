@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Auth, CreateRefresh, Credential, Kind, Location, Networking, address};
+use super::{Auth, CreateRefresh, Credential, Kind, Location, Networking, address, reserved};
 use crate::id::{CredentialId, VaultId};
 use crate::read::At;
 use crate::{Metadata, Micros, Problem, Secret, limits, metadata};
@@ -168,8 +168,13 @@ pub(super) fn token(at: &At<'_>) -> Result<Secret, Problem> {
 fn variable(at: &At<'_>) -> Result<String, Problem> {
     let name = at.string(1..=limits::SECRET_NAME)?;
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    if name.bytes().all(is_word) && !name.starts_with(|first: char| first.is_ascii_digit()) {
-        return Ok(name);
+    if !name.bytes().all(is_word) || name.starts_with(|first: char| first.is_ascii_digit()) {
+        let words =
+            "must be letters, digits and `_`, and not begin with a digit, as in `API_TOKEN`";
+        return Err(at.refuse(words));
     }
-    Err(at.refuse("must be letters, digits and `_`, and not begin with a digit, as in `API_TOKEN`"))
+    match reserved::why(&name) {
+        None => Ok(name),
+        Some(why) => Err(at.refuse(format_args!("cannot be `{name}`: {why}; choose another"))),
+    }
 }

@@ -262,6 +262,16 @@ fn bad_variables_are_refused() {
             "auth.secret_name: must be letters, digits and `_`, and not begin with a digit, as in `API_TOKEN`",
         ),
         (
+            with(variable(), json!({"secret_name": "PATH"})),
+            "auth.secret_name: cannot be `PATH`: sandboxes set it themselves, so that the credential \
+             would have no effect; choose another",
+        ),
+        (
+            with(variable(), json!({"secret_name": "LD_PRELOAD"})),
+            "auth.secret_name: cannot be `LD_PRELOAD`: it changes how programs start, and they would \
+             find a placeholder in it; choose another",
+        ),
+        (
             without(variable(), "networking"),
             "auth.networking: is required",
         ),

@@ -107,6 +107,32 @@ async fn a_variable_is_a_placeholder_inside_and_itself_at_its_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_sandbox_sets_itself_is_no_name_of_a_credential() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let vault = made(client, "/v1/vaults", json!({"display_name": "mine"})).await;
+    let path = format!("/v1/vaults/{vault}/credentials");
+    let auth = |name: &str| {
+        json!({"auth": {"type": "environment_variable", "secret_name": name, "secret_value": TOKEN,
+            "networking": {"type": "unrestricted"}}})
+    };
+    made(client, &path, auth("API_KEY")).await;
+    let session = client.session_of(json!({"vault_ids": [vault]})).await;
+    let others = "for name in $(compgen -e); do \
+                  case ${!name} in outlast_placeholder_*) ;; *) echo $name ;; esac; done";
+    let others = ran(client, &session, others, 1).await;
+    assert!(
+        others.lines().any(|name| name == "SSL_CERT_FILE"),
+        "{others}"
+    );
+    for name in others.lines() {
+        let refused = client.post(&path, &auth(name)).await.err();
+        let status = refused.and_then(|error| error.status());
+        assert_eq!(status, Some(400), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_variable_for_a_host_that_the_environment_forbids_is_told_and_the_session_goes_on() {
     let server = TestServer::start().await;
     let client = server.client();
