@@ -1,10 +1,10 @@
 //! What is read of a request that passes.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use http::HeaderMap;
-use outlast_protocol::Problem;
-use serde::Deserialize;
+use outlast_protocol::{Problem, read::At};
+use serde_json::{Map, Value, value::RawValue};
 
 /// Headers of a caller that go on, beside those with the prefixes below.
 const LEAVE: [&str; 5] = [
@@ -30,27 +30,42 @@ pub(super) struct Asked {
     pub(super) streams: bool,
 }
 
-/// The fields that decide; all others are the provider's to judge.
-#[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(borrow)]
-    model: Option<Cow<'a, str>>,
-    #[serde(default)]
-    stream: Option<serde_json::Value>,
-}
+/// The fields that decide; all others are the provider's to judge, and pass unread.
+const DECIDE: [&str; 2] = ["model", "stream"];
 
 impl Asked {
     /// Reads a body.
     pub(super) fn read(body: &[u8]) -> Result<Self, Problem> {
-        let read: Body<'_> = serde_json::from_slice(body)
-            .map_err(|error| Problem::invalid(format!("the body: is no request: {error}")))?;
-        let model = read.model.filter(|model| !model.is_empty());
-        let model = model.ok_or_else(|| Problem::invalid("model: is required"))?;
-        Ok(Self {
-            model: model.into_owned(),
-            streams: read.stream == Some(serde_json::Value::Bool(true)),
-        })
+        let body = decisive(body)?;
+        let mut object = At::root(&body).object()?;
+        let model = object.field("model").required()?.filled()?.to_owned();
+        let streams = object.field("stream").optional();
+        let streams = streams.is_some_and(|stream| stream.raw() == &Value::Bool(true));
+        Ok(Self { model, streams })
     }
+}
+
+/// Returns what decides of a body that may be large; of a key that occurs twice the last value counts.
+fn decisive(body: &[u8]) -> Result<Value, Problem> {
+    if body.trim_ascii().is_empty() {
+        return Ok(Value::Object(Map::new()));
+    }
+    let wrong =
+        |error: serde_json::Error| Problem::invalid(format!("the body is not valid JSON: {error}"));
+    let fields = match serde_json::from_slice::<HashMap<Cow<'_, str>, &RawValue>>(body) {
+        Ok(fields) => fields,
+        // It is something else than an object.
+        Err(error) if error.is_data() => return serde_json::from_slice(body).map_err(wrong),
+        Err(error) => return Err(wrong(error)),
+    };
+    let mut map = Map::new();
+    for name in DECIDE {
+        if let Some(raw) = fields.get(name) {
+            let value = serde_json::from_str(raw.get()).map_err(wrong)?;
+            map.insert(name.to_owned(), value);
+        }
+    }
+    Ok(Value::Object(map))
 }
 
 /// Returns the headers that may go to the provider: none that could be a caller's secret.
@@ -85,16 +100,29 @@ mod tests {
         let asked = Asked::read(br#"{"model":"a\nb","stream":"yes"}"#).unwrap();
         assert_eq!((asked.model.as_str(), asked.streams), ("a\nb", false));
         for (body, words) in [
-            (&b"{"[..], "the body: "),
-            (b"[]", "the body: "),
+            (
+                &b"{"[..],
+                "the body is not valid JSON: EOF while parsing an object at line 1 column 1",
+            ),
+            (b"[]", "the body: must be an object, not an array"),
+            (b"7", "the body: must be an object, not a number"),
+            (b"", "model: is required"),
             (b"{}", "model: is required"),
-            (br#"{"model":null}"#, "model: is required"),
-            (br#"{"model":""}"#, "model: is required"),
-            (br#"{"model":7}"#, "the body: "),
+            (
+                br#"{"model":null}"#,
+                "model: is required and must not be null",
+            ),
+            (br#"{"model":""}"#, "model: must not be empty"),
+            (
+                br#"{"model":7,"messages":[]}"#,
+                "model: must be a string, not a number",
+            ),
         ] {
             let problem = Asked::read(body).unwrap_err();
-            assert!(problem.message.starts_with(words), "{problem:?}");
+            assert_eq!(problem, Problem::invalid(words));
         }
+        let twice = Asked::read(br#"{"model":"a","model":"b"}"#).unwrap();
+        assert_eq!(twice.model, "b");
     }
 
     #[test]
