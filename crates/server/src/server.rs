@@ -30,7 +30,7 @@ pub(crate) use address::{told, url};
 pub(crate) use apart::Apart;
 pub use error::StartError;
 pub use key::Key;
-pub(crate) use key::read as read_key;
+pub(crate) use key::{LOCAL, SET, read as read_key};
 pub use parts::{Backend, Facts};
 pub(crate) use start::open_alone;
 

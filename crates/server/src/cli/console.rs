@@ -94,6 +94,24 @@ impl Console {
         writeln!(io::stderr().lock(), "{text}")
     }
 
+    /// Asks for a yes, unless it was given beforehand; `what` is what would be done.
+    pub(super) fn confirm(&mut self, yes: bool, what: &str, question: &str) -> Result<(), Failure> {
+        if yes {
+            return Ok(());
+        }
+        if !self.asks() {
+            let words = format!("{what}, and there is nobody to ask");
+            return Err(Failure::say(Exit::Usage, words).hint("say --yes"));
+        }
+        self.ask(&format!("{question} [y/N]"))?;
+        let mut line = String::new();
+        io::stdin().read_line(&mut line)?;
+        if matches!(line.trim().to_lowercase().as_str(), "y" | "yes") {
+            return Ok(());
+        }
+        Err(Failure::say(Exit::Failed, "nothing was done"))
+    }
+
     /// Puts a question to the terminal, without ending the line.
     pub(crate) fn ask(&mut self, text: &str) -> io::Result<()> {
         self.end_line()?;

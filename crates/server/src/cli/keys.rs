@@ -42,6 +42,9 @@ pub(super) enum Command {
         /// The keys, by id
         #[arg(required = true)]
         ids: Vec<ApiKeyId>,
+        /// Do not ask, not even for a key that the server or this machine lives by
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -113,7 +116,8 @@ async fn on(command: Command, desk: &Desk<'_>, console: &mut Console) -> Result<
     match command {
         Command::Create(wanted) => wanted.run(desk, console).await,
         Command::List(list) => list.run(desk, console).await,
-        Command::Revoke { ids } => {
+        Command::Revoke { ids, yes } => {
+            desk.confirm(&ids, yes, console).await?;
             for id in ids {
                 let key = desk.revoke(id).await?;
                 let name = one_line(&key.name, NAME);
@@ -184,7 +188,39 @@ fn row(key: &Key, now: Micros) -> Vec<String> {
     ]
 }
 
+/// Says what stops working without a key that a server has by itself, and how there is one again.
+fn needed_by(key: &Key) -> Option<&'static str> {
+    match key.name.as_str() {
+        server::LOCAL => Some(
+            "this machine's command line is refused without it; a server that starts anew makes another",
+        ),
+        server::SET => Some(
+            "a server that is configured with it does not start again; set another OUTLAST_API_KEY first",
+        ),
+        _ => None,
+    }
+}
+
 impl Desk<'_> {
+    /// Asks before a key is revoked that a server has by itself.
+    async fn confirm(
+        &self,
+        ids: &[ApiKeyId],
+        yes: bool,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        if yes {
+            return Ok(());
+        }
+        for key in self.list(false, usize::MAX).await? {
+            if let Some(words) = needed_by(&key).filter(|_| ids.contains(&key.id)) {
+                let what = format!("`{}` is the key `{}`: {words}", key.id, key.name);
+                console.confirm(yes, &what, &format!("{what}. Revoke it?"))?;
+            }
+        }
+        Ok(())
+    }
+
     async fn create(
         &self,
         body: &Value,

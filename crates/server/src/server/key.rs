@@ -18,10 +18,10 @@ use super::StartError;
 const FILE: &str = "local.key";
 
 /// The slot of the operator's key: setting another one takes this one back.
-const SET: &str = "configuration";
+pub(crate) const SET: &str = "configuration";
 
 /// The slot of the key of our own making.
-const LOCAL: &str = "local";
+pub(crate) const LOCAL: &str = "local";
 
 /// Which key clients must send.
 #[derive(Debug)]

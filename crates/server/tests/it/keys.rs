@@ -169,7 +169,15 @@ async fn a_revoked_key_of_the_server_itself_stays_revoked() {
     let before = fs::read_to_string(at.join("local.key")).unwrap();
     let listed = keys(at, &["list"]).await.out;
     let id = own(&listed).unwrap_or_else(|| panic!("{listed}"));
-    assert_eq!(keys(at, &["revoke", &id]).await.code, Some(0));
+    let warned = keys(at, &["revoke", &id]).await;
+    assert_eq!(warned.code, Some(2), "{warned:?}");
+    let told = warned
+        .err
+        .contains("this machine's command line is refused without it")
+        && warned.err.contains("--yes");
+    assert!(told, "{warned:?}");
+    assert_eq!(looks(at, before.trim()).await.code, Some(0));
+    assert_eq!(keys(at, &["revoke", "--yes", &id]).await.code, Some(0));
     assert_eq!(looks(at, before.trim()).await.code, Some(1));
     assert!(server.stop().await.success());
     let server = Binary::start(at, None).await;

@@ -123,18 +123,8 @@ pub(super) async fn delete(
     client: &Client,
     console: &mut Console,
 ) -> Result<Exit, Failure> {
-    if !yes {
-        if !console.asks() {
-            let words = "deleting cannot be undone, and there is nobody to ask";
-            return Err(Failure::say(Exit::Usage, words).hint("say --yes"));
-        }
-        console.ask(&format!("delete {id} with all its events? [y/N]"))?;
-        let mut line = String::new();
-        std::io::stdin().read_line(&mut line)?;
-        if !matches!(line.trim().to_lowercase().as_str(), "y" | "yes") {
-            return Err(Failure::say(Exit::Failed, "nothing was deleted"));
-        }
-    }
+    let question = format!("delete {id} with all its events?");
+    console.confirm(yes, "deleting cannot be undone", &question)?;
     client
         .delete(&path(id))
         .await
