@@ -74,12 +74,9 @@ pub(super) async fn serve(
     }
     let starter = Arc::new(Spawn::new(PathBuf::from("/proc/self/exe"), &config)?);
     let server = Server::start_beside(&config, &data_dir, starter).await?;
-    let file = file.map_or_else(
-        || "none; defaults".to_owned(),
-        |file| file.display().to_string(),
-    );
-    console.write(&banner(&server, &file))?;
-    announce(&server, &file);
+    let sources = sources(file.as_deref(), &environment.set());
+    console.write(&banner(&server, &sources))?;
+    announce(&server, &sources);
     let failed = tokio::select! {
         () = signals.next() => false,
         () = server.failure() => true,
@@ -138,8 +135,17 @@ async fn egress(
     Ok(Exit::Done)
 }
 
+/// Names what settings come from, the later before the earlier; of variables the names alone.
+fn sources(file: Option<&Path>, variables: &[&str]) -> String {
+    let file = file.map_or_else(|| "no file".to_owned(), |file| file.display().to_string());
+    match variables {
+        [] => format!("{file}; defaults"),
+        set => format!("{}; {file}; defaults", set.join(", ")),
+    }
+}
+
 /// Says on standard output what an operator should know; the only place that shows a key.
-fn banner(server: &Server, file: &str) -> String {
+fn banner(server: &Server, sources: &str) -> String {
     let facts = server.facts();
     let warning = if facts.has_sandboxes { "" } else { "NONE: " };
     let key = match &facts.key {
@@ -153,7 +159,7 @@ fn banner(server: &Server, file: &str) -> String {
         ),
     };
     format!(
-        "outlast {} listens on {}\n  data       {}\n  config     {file}\n  models     {}\n  \
+        "outlast {} listens on {}\n  data       {}\n  config     {sources}\n  models     {}\n  \
          sandboxes  {warning}{}\n  host       {}\n  key        {key}\n",
         env!("CARGO_PKG_VERSION"),
         server.url(),
@@ -165,7 +171,7 @@ fn banner(server: &Server, file: &str) -> String {
 }
 
 /// Says the same in the log, without the key.
-fn announce(server: &Server, file: &str) {
+fn announce(server: &Server, sources: &str) {
     let facts = server.facts();
     let key = match &facts.key {
         Key::Set => "configuration".to_owned(),
@@ -175,7 +181,7 @@ fn announce(server: &Server, file: &str) {
         version = env!("CARGO_PKG_VERSION"),
         address = %server.address(),
         data_dir = %facts.data_dir.display(),
-        config = file,
+        config = sources,
         models = %facts.backend,
         sandboxes = facts.isolation,
         host = facts.host,
@@ -185,5 +191,28 @@ fn announce(server: &Server, file: &str) {
     );
     if !facts.has_sandboxes {
         tracing::error!("no sandbox can be started: every tool call will fail and say so");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_the_environment_are_named_without_their_values() {
+        let environment = Environment::from([
+            ("OUTLAST_API_KEY", "canary"),
+            ("OUTLAST_DATA_DIR", ""),
+            ("OUTLAST__SERVER__LISTEN", "127.0.0.1:1"),
+            ("OUTLAST_CONFIG", "/etc/a.toml"),
+            ("HOME", "/root"),
+        ]);
+        let set = environment.set();
+        assert_eq!(set, ["OUTLAST_API_KEY", "OUTLAST__SERVER__LISTEN"]);
+        assert_eq!(sources(None, &[]), "no file; defaults");
+        assert_eq!(
+            sources(Some(Path::new("/etc/a.toml")), &set),
+            "OUTLAST_API_KEY, OUTLAST__SERVER__LISTEN; /etc/a.toml; defaults"
+        );
     }
 }

@@ -54,6 +54,15 @@ impl Environment {
         })
     }
 
+    /// Returns the variables that set something, by name.
+    pub fn set(&self) -> Vec<&str> {
+        let aliases = ALIASES.iter().map(|(name, _)| *name);
+        let aliases = aliases.filter(|name| self.get(name).is_some());
+        aliases
+            .chain(self.layered().map(|(name, ..)| name))
+            .collect()
+    }
+
     /// Returns variables that look like ours and mean nothing: most often typing mistakes.
     pub fn strangers(&self) -> Vec<&str> {
         let known =
