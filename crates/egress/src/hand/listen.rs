@@ -1,12 +1,12 @@
 //! Accepts what comes out of one hand.
 
-use std::{future::pending, io, net, sync::Arc};
+use std::{future::pending, io, net, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     sync::mpsc,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
@@ -39,13 +39,21 @@ impl Incoming {
     }
 }
 
+/// How often the same trouble of a hand is told.
+const REMINDER: Duration = Duration::from_secs(60);
+
 /// Accepts for ever.
 pub(crate) async fn accept(hand: Arc<Hand>, mut incoming: Incoming) {
+    let mut told: Option<Instant> = None;
     loop {
         match incoming.next().await {
             Ok(stream) => receive(&hand, stream),
             Err(error) => {
-                tracing::warn!(%error, "a hand's connection cannot be accepted: {error}");
+                // It goes on as long as files are short.
+                if told.is_none_or(|last| last.elapsed() >= REMINDER) {
+                    told = Some(Instant::now());
+                    tracing::warn!(%error, "a hand's connections cannot be accepted: {error}");
+                }
                 sleep(PAUSE).await;
             }
         }

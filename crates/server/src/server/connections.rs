@@ -11,10 +11,11 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use outlast_api::Connection;
+use rustix::process::{Resource, getrlimit};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt as _;
@@ -29,6 +30,9 @@ const HEAD: Duration = Duration::from_secs(120);
 
 /// How long to wait when no connection can be accepted: files may be short.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How often the same trouble is told.
+const REMINDER: Duration = Duration::from_secs(60);
 
 /// Connections beyond the bound that are told so at once; those beyond these are just closed.
 const AWAY: usize = 256;
@@ -66,42 +70,82 @@ pub(super) struct Desk {
 
 impl Desk {
     pub(super) fn new(service: Service, away: Router, connections: usize, stall: Duration) -> Self {
+        let places = fitting(connections, getrlimit(Resource::Nofile).current);
         Self {
             service,
             away,
-            places: Arc::new(Semaphore::new(connections)),
-            aside: Arc::new(Semaphore::new(AWAY)),
+            places: Arc::new(Semaphore::new(places)),
+            aside: Arc::new(Semaphore::new(AWAY.min(places.div_ceil(8)))),
             stall,
         }
     }
 }
 
+/// Says the same once a minute: what goes wrong with each connection would fill the log.
+#[derive(Debug, Default)]
+struct Seldom(Option<Instant>);
+
+impl Seldom {
+    /// Tells whether it is time again.
+    fn is_due(&mut self) -> bool {
+        let due = self.0.is_none_or(|last| last.elapsed() >= REMINDER);
+        if due {
+            self.0 = Some(Instant::now());
+        }
+        due
+    }
+}
+
+/// Bounds connections by what this process may open: the store, sandboxes and upstreams need files too.
+fn fitting(wanted: usize, files: Option<u64>) -> usize {
+    let most = files.map_or(usize::MAX, |files| {
+        usize::try_from(files / 2).unwrap_or(usize::MAX)
+    });
+    if most < wanted {
+        tracing::warn!(
+            "this process may open {} files, so at most {most} connections are taken and not {wanted} \
+             (`server.connections`); raise the limit: ulimit -n 65536",
+            files.unwrap_or_default()
+        );
+    }
+    wanted.min(most)
+}
+
 /// Accepts until told to stop.
 pub(super) async fn accept(listener: TcpListener, desk: Desk, phases: Phases, tasks: TaskTracker) {
+    let (mut failed, mut full) = (Seldom::default(), Seldom::default());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = phases.stop.cancelled() => return,
         };
         match accepted {
-            Ok((stream, _)) => receive(stream, &desk, &phases, &tasks),
+            Ok((stream, _)) => {
+                if !receive(stream, &desk, &phases, &tasks) && full.is_due() {
+                    tracing::warn!("as many connections are open as may be");
+                }
+            }
             Err(error) if is_of_the_peer(&error) => {}
             Err(error) => {
-                tracing::error!(%error, "cannot accept a connection: {error}");
+                if failed.is_due() {
+                    tracing::error!(%error, "cannot accept connections: {error}");
+                }
                 sleep(PAUSE).await;
             }
         }
     }
 }
 
-/// Gives a connection a place, or sends it away.
-fn receive(stream: TcpStream, desk: &Desk, phases: &Phases, tasks: &TaskTracker) {
+/// Gives a connection a place, or sends it away; tells whether it got one.
+fn receive(stream: TcpStream, desk: &Desk, phases: &Phases, tasks: &TaskTracker) -> bool {
     if let Ok(place) = desk.places.clone().try_acquire_owned() {
         tasks.spawn(serve(stream, desk.clone(), phases.clone(), place));
-    } else if let Ok(aside) = desk.aside.clone().try_acquire_owned() {
-        tracing::warn!("as many connections are open as may be");
+        return true;
+    }
+    if let Ok(aside) = desk.aside.clone().try_acquire_owned() {
         tasks.spawn(turn_away(stream, desk.away.clone(), aside));
     }
+    false
 }
 
 /// Serves one connection to its end.
@@ -205,4 +249,25 @@ fn is_of_the_peer(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::ConnectionRefused
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_everything_else() {
+        assert_eq!(fitting(16_384, None), 16_384);
+        assert_eq!(fitting(16_384, Some(65_536)), 16_384);
+        assert_eq!(fitting(16_384, Some(256)), 128);
+        assert_eq!(fitting(10, Some(256)), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_same_trouble_is_told_once_a_minute() {
+        let mut seldom = Seldom::default();
+        assert!(seldom.is_due() && !seldom.is_due());
+        tokio::time::advance(REMINDER).await;
+        assert!(seldom.is_due() && !seldom.is_due());
+    }
 }

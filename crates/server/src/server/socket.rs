@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -22,7 +22,7 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf},
     net::TcpStream,
     sync::oneshot,
-    time::timeout,
+    time::{Sleep, sleep, timeout},
 };
 
 /// How much of what a client still sends is taken after its answer: the largest body, four times.
@@ -33,6 +33,10 @@ const LINGER: Duration = Duration::from_secs(30);
 
 /// How long it may pause meanwhile.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// How long the head of a request may take once it has begun. One that is never whole would hold its
+/// place as long as a connection that is of use may rest.
+const HEAD: Duration = Duration::from_secs(30);
 
 /// Bytes that are taken at once.
 const PIECE: usize = 16 * 1024;
@@ -50,6 +54,8 @@ struct Flags {
     busy: AtomicBool,
     /// What is written belongs to a request.
     owed: AtomicBool,
+    /// Requests so far.
+    count: AtomicU64,
 }
 
 impl Turn {
@@ -57,6 +63,7 @@ impl Turn {
     pub(super) fn begin(&self) {
         self.0.busy.store(true, SeqCst);
         self.0.owed.store(true, SeqCst);
+        self.0.count.fetch_add(1, SeqCst);
     }
 
     /// Notes when the answer is at its end.
@@ -70,6 +77,11 @@ impl Turn {
         if !self.0.busy.load(SeqCst) {
             self.0.owed.store(false, SeqCst);
         }
+    }
+
+    /// Returns how many requests there were, if none is at work.
+    fn waits(&self) -> Option<u64> {
+        (!self.0.busy.load(SeqCst)).then(|| self.0.count.load(SeqCst))
     }
 
     fn is_owed(&self) -> bool {
@@ -120,6 +132,8 @@ pub(super) struct Socket {
     refuse: Refuse,
     /// What is to be written in place of the library's own words.
     own: Bytes,
+    /// The request whose head has begun to arrive, and until when it has to be whole.
+    head: Option<(u64, Pin<Box<Sleep>>)>,
 }
 
 impl Socket {
@@ -136,6 +150,7 @@ impl Socket {
             turn,
             refuse,
             own: Bytes::new(),
+            head: None,
         };
         (socket, returned)
     }
@@ -143,6 +158,28 @@ impl Socket {
     fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
         let stream = self.stream.as_mut();
         Ok(Pin::new(stream.ok_or(io::ErrorKind::NotConnected)?))
+    }
+
+    /// Fails once a head that has begun took too long, a byte at a time or not at all.
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        let waits = self.turn.waits();
+        self.head = self
+            .head
+            .take()
+            .filter(|(number, _)| Some(*number) == waits);
+        let head = self.head.as_mut();
+        if head.is_some_and(|(_, end)| end.as_mut().poll(cx).is_ready()) {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(())
+    }
+
+    /// Notes that something arrived; where no request is at work it is a head.
+    fn arrived(&mut self) {
+        if let Some(number) = self.turn.waits() {
+            let begun = || (number, Box::pin(sleep(HEAD)));
+            self.head.get_or_insert_with(begun);
+        }
     }
 
     /// Takes words of the library's own.
@@ -186,7 +223,13 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.stream()?.poll_read(cx, buffer)
+        self.poll_head(cx)?;
+        let before = buffer.filled().len();
+        let read = self.stream()?.poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.arrived();
+        }
+        read
     }
 }
 
@@ -293,6 +336,45 @@ mod tests {
         ] {
             assert_eq!(dressed(other.as_bytes(), &refuse()), None, "{other}");
         }
+    }
+
+    /// Returns both ends of a connection, the one as the library has it.
+    async fn pair(turn: &Turn) -> (TcpStream, Socket) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap());
+        let (client, accepted) = tokio::join!(client, listener.accept());
+        let (socket, _) = Socket::new(accepted.unwrap().0, turn.clone(), refuse());
+        (client.unwrap(), socket)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_never_gets_whole_ends_and_a_connection_at_rest_does_not() {
+        let turn = Turn::default();
+        let (mut client, mut socket) = pair(&turn).await;
+        let mut bytes = [0; 64];
+        // At rest it may stay.
+        let rest = timeout(10 * HEAD, socket.read(&mut bytes)).await;
+        assert!(rest.is_err());
+        // A whole request, and then rest again.
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        assert_eq!(socket.read(&mut bytes).await.unwrap(), 18);
+        turn.begin();
+        drop(turn.answer(Response::new(Body::empty())));
+        let rest = timeout(10 * HEAD, socket.read(&mut bytes)).await;
+        assert!(rest.is_err());
+        // Half a head, and then a byte now and then.
+        let began = tokio::time::Instant::now();
+        let ended = loop {
+            client.write_all(b"G").await.unwrap();
+            match timeout(HEAD / 4, socket.read(&mut bytes)).await {
+                Ok(Ok(_)) => sleep(HEAD / 4).await,
+                Ok(Err(error)) => break error,
+                Err(_) => {}
+            }
+        };
+        assert_eq!(ended.kind(), io::ErrorKind::ConnectionAborted);
+        assert!(began.elapsed() <= 2 * HEAD, "{:?}", began.elapsed());
+        drop(client);
     }
 
     #[test]
