@@ -4,7 +4,8 @@
 //! with each other, in this process, over loopback: directly, through a tunnel, and through one that is
 //! opened for a credential. Lines of `small` are milliseconds of a request on a connection that is open:
 //! directly, tunnelled, opened; then in plain HTTP directly and through the proxy. Lines of `large` are
-//! milliseconds of a download: directly, tunnelled, opened.
+//! milliseconds of a download: directly, tunnelled, opened; those of `spent` are the processor's milliseconds
+//! of the same, of client, egress and host together.
 
 #![expect(
     clippy::print_stdout,
@@ -30,6 +31,7 @@ use outlast_protocol::{
     seam::Entropy,
 };
 use outlast_reach::{Resolver, Rule};
+use rustix::time::{ClockId, clock_gettime};
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject as _},
@@ -174,14 +176,31 @@ impl Stage {
     async fn large(&self, bytes: usize) -> Result<(), Fault> {
         let path = format!("/{bytes}");
         let (closed, opened) = (self.request(&path, CLOSED), self.request(&path, OPENED));
-        let line = [
-            ask(&mut self.connect(CLOSED, false).await?, &closed).await?,
-            ask(&mut self.connect(CLOSED, true).await?, &closed).await?,
-            ask(&mut self.connect(OPENED, true).await?, &opened).await?,
+        let lines = [
+            took(ask(&mut self.connect(CLOSED, false).await?, &closed)).await?,
+            took(ask(&mut self.connect(CLOSED, true).await?, &closed)).await?,
+            took(ask(&mut self.connect(OPENED, true).await?, &opened)).await?,
         ];
-        println!("large{}", written(&line));
+        println!("large{}", written(&lines.map(|(time, _)| time)));
+        println!("spent{}", written(&lines.map(|(_, spent)| spent)));
         Ok(())
     }
+}
+
+/// Returns how long a download took, and how long processors were at work meanwhile.
+async fn took(
+    asked: impl Future<Output = Result<Duration, Fault>>,
+) -> Result<(Duration, Duration), Fault> {
+    let before = processor();
+    let time = asked.await?;
+    Ok((time, processor() - before))
+}
+
+/// Returns how long processors have been at work for this process.
+fn processor() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let nanoseconds = Duration::from_nanos(time.tv_nsec.unsigned_abs());
+    Duration::from_secs(time.tv_sec.unsigned_abs()) + nanoseconds
 }
 
 fn written(times: &[Duration]) -> String {

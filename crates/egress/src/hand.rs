@@ -24,6 +24,7 @@ mod managers;
 mod options;
 mod place;
 mod policy;
+mod relay;
 mod slot;
 mod stream;
 mod swapped;

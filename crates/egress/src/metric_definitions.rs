@@ -15,5 +15,5 @@ pub(crate) const REQUESTS_OUT: &str = "outlast_egress_hand_requests_total";
 pub(crate) const REFUSED: &str = "outlast_egress_hand_refused_total";
 /// What came back with a secret in it, which was taken out.
 pub(crate) const SWEPT: &str = "outlast_egress_hand_swept_total";
-/// Bytes through tunnels that ended, by direction.
+/// Bytes through tunnels, by direction.
 pub(crate) const BYTES: &str = "outlast_egress_hand_tunnel_bytes_total";

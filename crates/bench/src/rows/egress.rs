@@ -47,6 +47,11 @@ pub(crate) async fn measure(bench: &mut Bench) -> Result<Vec<Row>> {
         let row = Row::new(GROUP, name, "MB/s", &ours);
         row.beside("directly", &ours, &floor).aim(Aim::Reach(least))
     };
+    let spent = |name, at| {
+        let (ours, floor) = (column("spent", at), column("spent", 0));
+        let row = Row::new(GROUP, name, "ms", &ours);
+        row.beside("directly", &ours, &floor)
+    };
     Ok(vec![
         small("small request, tunnelled", 1, 0, "TLS directly"),
         small(
@@ -58,6 +63,8 @@ pub(crate) async fn measure(bench: &mut Bench) -> Result<Vec<Row>> {
         small("small request, plain", 4, 3, "directly"),
         large("1 GiB, tunnelled", 1, 0.8),
         large("1 GiB, opened for a credential and swept", 2, 0.5),
+        spent("processor time of 1 GiB, tunnelled", 1),
+        spent("processor time of 1 GiB, opened", 2),
     ])
 }
 
@@ -74,9 +81,11 @@ mod tests {
 
     #[test]
     fn the_lines_of_the_example_are_read() {
-        let text = "small 1.0 2.0 3.0 4.0 5.0\nlarge 7 8 9\nsmall 3.0 2.5 3 4 5\nelse 1\n";
+        let text =
+            "small 1.0 2.0 3.0 4.0 5.0\nlarge 7 8 9\nspent 4 5 6\nsmall 3.0 2.5 3 4 5\nelse 1\n";
         assert_eq!(column(text, "small", 0).median(), 3.0);
         assert_eq!(column(text, "large", 2).median(), 9.0);
+        assert_eq!(column(text, "spent", 1).median(), 5.0);
         assert!(column(text, "large", 3).median().is_nan());
     }
 }

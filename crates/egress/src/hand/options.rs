@@ -66,6 +66,12 @@ pub(crate) const HEAD_LINES: usize = 256;
 /// What of a body is read before it goes on: large enough that a copy costs little.
 pub(crate) const BUFFER: usize = 256 << 10;
 
+/// What of a tunnel is read at first: most answers are not larger, and a record of TLS fits.
+pub(crate) const FIRST: usize = 20 << 10;
+
+/// How long a direction of a tunnel rests before it lets go of its memory.
+pub(crate) const QUIET: Duration = Duration::from_secs(1);
+
 /// Connections beyond the bound that are told so; what is beyond these is closed without a word.
 pub(crate) const AWAY: usize = 32;
 

@@ -33,6 +33,10 @@ impl<S> Idle<S> {
         }
     }
 
+    pub(crate) fn into_inner(self) -> S {
+        self.stream
+    }
+
     /// Takes note of what passed, or of how long nothing did.
     fn seen<T>(
         &mut self,
@@ -114,6 +118,11 @@ impl<S: AsyncRead + Unpin> Rewind<S> {
     /// Returns what was looked at so far.
     pub(crate) fn seen(&self) -> &[u8] {
         &self.seen
+    }
+
+    /// Returns what was looked at, and the stream behind it.
+    pub(crate) fn into_parts(self) -> (BytesMut, S) {
+        (self.seen, self.stream)
     }
 
     /// Looks further: returns how many bytes came, 0 at the end.

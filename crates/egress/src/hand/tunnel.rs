@@ -6,11 +6,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::{body::Incoming, upgrade::Upgraded};
 use hyper_util::rt::TokioIo;
-use tokio::{
-    io::{AsyncWriteExt as _, copy_bidirectional_with_sizes},
-    net::TcpStream,
-    time::timeout,
-};
+use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::{
@@ -20,8 +16,9 @@ use super::{
     client::Client,
     framing::Watched,
     hello::{self, Start},
-    options::{BUFFER, HEAD},
+    options::HEAD,
     place::Place,
+    relay::relay,
     stream::{Idle, Rewind},
     upstream::{Tls, Upstream},
 };
@@ -81,14 +78,14 @@ impl Tunnel {
     /// Serves a tunnel by what it begins with.
     async fn serve(&self, mut inner: Inner, upstream: TcpStream) -> io::Result<()> {
         let Some(start) = self.start(&mut inner, &upstream).await? else {
-            return relay(inner, upstream).await;
+            return self.pass(inner, upstream).await;
         };
         match start {
-            Start::Nothing => relay(inner, upstream).await,
+            Start::Nothing => self.pass(inner, upstream).await,
             Start::Tls(name) if hello::is_for(name.as_deref(), &self.place.host) => {
                 match &self.opening {
                     Some(opening) => self.open(inner, upstream, opening).await,
-                    None => relay(inner, upstream).await,
+                    None => self.pass(inner, upstream).await,
                 }
             }
             Start::Tls(name) => self.refuse(inner, name.as_deref()).await,
@@ -97,7 +94,7 @@ impl Tunnel {
                 self.plain(inner, upstream).await;
                 Ok(())
             }
-            Start::Other | Start::Broken => relay(inner, upstream).await,
+            Start::Other | Start::Broken => self.pass(inner, upstream).await,
         }
     }
 
@@ -120,6 +117,13 @@ impl Tunnel {
         let late = |_| io::Error::from(io::ErrorKind::TimedOut);
         let start = timeout(HEAD, hello::look(inner)).await.map_err(late)??;
         Ok(Some(start))
+    }
+
+    /// Lets through what both say, as it is.
+    async fn pass(&self, inner: Inner, upstream: TcpStream) -> io::Result<()> {
+        let (seen, client) = inner.into_parts();
+        let idle = self.client.hand.shared.options.idle;
+        relay(seen, client.into_inner(), upstream, idle).await
     }
 
     /// Ends the client's TLS here, and speaks for it with the host.
@@ -154,12 +158,4 @@ impl Tunnel {
         inner.write_all(&hello::UNRECOGNIZED).await?;
         inner.shutdown().await
     }
-}
-
-/// Copies both ways until both sides are through.
-async fn relay(mut inner: Inner, mut upstream: TcpStream) -> io::Result<()> {
-    let copied = copy_bidirectional_with_sizes(&mut inner, &mut upstream, BUFFER, BUFFER).await?;
-    ::metrics::counter!(metrics::BYTES, "direction" => "out").increment(copied.0);
-    ::metrics::counter!(metrics::BYTES, "direction" => "in").increment(copied.1);
-    Ok(())
 }

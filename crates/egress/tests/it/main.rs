@@ -8,6 +8,7 @@
 )]
 
 mod attacks;
+mod bulk;
 mod elsewhere;
 mod keys;
 mod lives;
