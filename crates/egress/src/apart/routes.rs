@@ -35,6 +35,9 @@ use crate::front::asked::may_leave;
 /// Bytes that are read at once.
 const CHUNK: usize = 256 * 1024;
 
+/// The most of a body that is read whole, in bytes: more than a server takes in.
+const LARGEST: usize = 256 << 20;
+
 /// How a handler answers.
 type Answer<T> = Result<Json<T>, Refusal>;
 
@@ -70,8 +73,7 @@ pub(super) fn router(house: Arc<House>) -> Router {
         .route("/sweep/texts", post(sweep_texts))
         .route("/sweep/bytes", post(sweep_bytes))
         .route(&format!("{MODELS}/{{*path}}"), any(models))
-        // Whoever asks is a server that bounds what it takes in.
-        .layer(DefaultBodyLimit::disable())
+        .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(house)
 }
 
@@ -163,11 +165,11 @@ async fn end(Asking(tenant): Asking, bytes: Bytes) -> Answer<Option<Micros>> {
     Ok(Json(tenant.vault.end_of(&sealed).await?))
 }
 
-async fn validate(Asking(tenant): Asking, bytes: Bytes) -> Answer<Validation> {
+async fn validate(Asking(tenant): Asking, bytes: Bytes) -> Answer<(Validation, Option<String>)> {
     let Tried { vault, credential } = read(&bytes)?;
-    Ok(Json(
-        Custodian::validate(&tenant.vault, vault, credential).await?,
-    ))
+    let tried = Custodian::validate(&tenant.vault, vault, credential).await?;
+    let unreached = tried.unreached.clone();
+    Ok(Json((tried, unreached)))
 }
 
 async fn holding(Asking(tenant): Asking) -> Answer<Holding> {
