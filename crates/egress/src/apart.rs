@@ -26,4 +26,4 @@ mod wire;
 
 pub use peer::Peer;
 pub use remote::{About, Remote, Server};
-pub use serve::{Options, serve};
+pub use serve::{Options, Sockets, serve};

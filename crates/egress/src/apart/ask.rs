@@ -135,7 +135,10 @@ impl Asker {
         let words = format!("the egress process is not reached at `{socket}` ({error})");
         let is_absent = matches!(
             error.kind(),
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+            io::ErrorKind::NotFound
+                | io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::ConnectionReset
         );
         if !is_absent {
             return words;

@@ -156,7 +156,8 @@ impl Remote {
     /// Links and holds the links until one breaks; returns what happened.
     async fn hold(&self) -> io::Error {
         match self.hold_links().await {
-            Ok(()) => io::Error::other("it let go of this server"),
+            // Most often it ended.
+            Ok(()) => io::Error::new(io::ErrorKind::ConnectionAborted, "it let go of this server"),
             Err(error) => error,
         }
     }

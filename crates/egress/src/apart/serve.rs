@@ -45,13 +45,37 @@ pub struct Options {
     pub entropy: Arc<dyn Entropy>,
 }
 
-/// Serves a server of that user until it is told to stop.
-///
-/// # Errors
-///
-/// If the sockets cannot be made.
-pub async fn serve(peer: Peer, options: Options, stop: CancellationToken) -> io::Result<()> {
-    let (listener, outlets) = (listen(&peer.socket)?, listen(&peer.outlets())?);
+/// Where a server finds an egress process; it may connect by now.
+#[derive(Debug)]
+pub struct Sockets {
+    peer: Peer,
+    listener: UnixListener,
+    outlets: UnixListener,
+}
+
+impl Sockets {
+    /// Makes them, in place of those that a process left which is gone.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be made, or something else is there.
+    pub fn bind(peer: Peer) -> io::Result<Self> {
+        let (listener, outlets) = (listen(&peer.socket)?, listen(&peer.outlets())?);
+        Ok(Self {
+            peer,
+            listener,
+            outlets,
+        })
+    }
+}
+
+/// Serves a server of the peer's user until it is told to stop.
+pub async fn serve(sockets: Sockets, options: Options, stop: CancellationToken) {
+    let Sockets {
+        peer,
+        listener,
+        outlets,
+    } = sockets;
     let sockets = [peer.socket.clone(), peer.outlets()];
     let house = Arc::new(House::new(peer.clone(), options));
     let router = routes::router(house.clone());
@@ -67,7 +91,6 @@ pub async fn serve(peer: Peer, options: Options, stop: CancellationToken) -> io:
         // What cannot be removed is replaced by the next who listens.
         drop(std::fs::remove_file(socket));
     }
-    Ok(())
 }
 
 /// Serves connections of the peer's user alone, for ever.

@@ -123,11 +123,11 @@ async fn egress(
     let serving = apart.serve(stop.clone());
     tokio::pin!(serving);
     tokio::select! {
-        ended = &mut serving => ended?,
+        () = &mut serving => {}
         () = signals.next() => {
             stop.cancel();
             tokio::select! {
-                ended = &mut serving => ended?,
+                () = &mut serving => {}
                 () = signals.next() => return Ok(Exit::Interrupted),
             }
         }

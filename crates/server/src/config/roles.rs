@@ -80,9 +80,25 @@ impl Config {
     }
 
     fn egress_alone(&self) -> Result<Roles, Impossible> {
-        if self.database.url.is_some() {
-            let words = "is the server's: the egress process has no database";
-            return Err(Impossible::new("database.url", words));
+        let blobs = &self.blobs;
+        let has_blobs = blobs.url.is_some() || blobs.secret_access_key.is_some();
+        for (key, is_set, words) in [
+            (
+                "database.url",
+                self.database.url.is_some(),
+                "has no database",
+            ),
+            ("blobs", has_blobs, "has no blobs"),
+            (
+                "server.api_key",
+                self.server.api_key.is_some(),
+                "has no clients",
+            ),
+        ] {
+            if is_set {
+                let words = format!("is the server's: the egress process {words}");
+                return Err(Impossible::new(key, words));
+            }
         }
         Ok(Roles::Egress(self.peer()?))
     }
@@ -211,6 +227,9 @@ mod tests {
         let mut stored = config(&["egress"], true);
         stored.database.url = Some("postgres://h/d".into());
         assert!(told(&stored).contains("has no database"));
+        let mut open = config(&["egress"], true);
+        open.server.api_key = Some("a-key-of-clients".into());
+        assert!(told(&open).starts_with("`server.api_key`: is the server's"));
         assert!(told(&config(&["egress"], false)).starts_with("`egress.socket`: must name"));
         let all = config(&PARTS, true);
         let error = all.roles().unwrap().look(&all).unwrap_err().to_string();

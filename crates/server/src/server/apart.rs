@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use outlast_egress::apart::{Options, Peer, serve};
+use outlast_egress::apart::{Options, Peer, Sockets, serve};
 use outlast_model::{Upstream, upstream::Provider};
 use outlast_vault::keyring::Sources;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -15,6 +15,7 @@ use crate::{OsEntropy, SystemClock, config::Config};
 #[derive(Debug)]
 pub(crate) struct Apart {
     peer: Peer,
+    sockets: Sockets,
     options: Options,
 }
 
@@ -24,7 +25,7 @@ impl Apart {
     ///
     /// # Errors
     ///
-    /// If the configuration or the directory is not fit.
+    /// If the configuration or the directory is not fit, or the sockets cannot be made.
     pub(crate) async fn open(
         config: &Config,
         data_dir: &Path,
@@ -49,7 +50,16 @@ impl Apart {
             clock: Arc::new(SystemClock::new()),
             entropy,
         };
-        Ok(Self { peer, options })
+        let socket = |error| StartError::Socket {
+            path: peer.socket.clone(),
+            error,
+        };
+        let sockets = Sockets::bind(peer.clone()).map_err(socket)?;
+        Ok(Self {
+            peer,
+            sockets,
+            options,
+        })
     }
 
     /// Returns where it is found, and by whom.
@@ -63,16 +73,7 @@ impl Apart {
     }
 
     /// Serves until it is told to stop.
-    ///
-    /// # Errors
-    ///
-    /// If its sockets cannot be made.
-    pub(crate) async fn serve(self, stop: CancellationToken) -> Result<(), StartError> {
-        let socket = self.peer.socket.clone();
-        let served = serve(self.peer, self.options, stop).await;
-        served.map_err(|error| StartError::Socket {
-            path: socket,
-            error,
-        })
+    pub(crate) async fn serve(self, stop: CancellationToken) {
+        serve(self.sockets, self.options, stop).await;
     }
 }

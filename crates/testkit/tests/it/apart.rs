@@ -8,7 +8,7 @@ use std::{
 };
 
 use outlast_egress::{
-    apart::{Options, Peer, Remote, Server, serve},
+    apart::{Options, Peer, Remote, Server, Sockets, serve},
     hand,
 };
 use outlast_kernel::{Bound, Network as _};
@@ -111,9 +111,8 @@ impl Machine {
             entropy: self.entropy.clone(),
         };
         Process::new(async move {
-            serve(peer, options, CancellationToken::new())
-                .await
-                .unwrap()
+            let sockets = Sockets::bind(peer).unwrap();
+            serve(sockets, options, CancellationToken::new()).await;
         })
     }
 
