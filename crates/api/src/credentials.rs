@@ -114,6 +114,7 @@ pub(crate) async fn delete(
     let name = id.to_string();
     let removed = resources.remove(ResourceKind::Credential, &name).await;
     removed.map_err(|fault| plain::write::<Credential>(&fault))?;
+    app.vault.outdate().await;
     app.kernel.scrub_soon();
     Ok(answer::json(answer::deleted(
         &id,
@@ -196,6 +197,7 @@ impl App {
         let wards = self.kernel.wards();
         let done = wards.insert_ward(object, secret, limits::CREDENTIALS, receipt);
         done.await.map_err(|fault| refused(new, &fault))?;
+        self.vault.outdate().await;
         Ok(text)
     }
 
@@ -232,7 +234,10 @@ impl App {
                 .replace_ward(object, sealing, receipt)
                 .await
             {
-                Ok(()) => return Ok(text),
+                Ok(()) => {
+                    self.vault.outdate().await;
+                    return Ok(text);
+                }
                 Err(WriteError::Moved { .. }) => {}
                 Err(fault) => return Err(plain::write::<Credential>(&fault)),
             }
@@ -252,6 +257,7 @@ impl App {
             let wards = self.kernel.wards();
             match wards.replace_ward(object, Sealing::Purged, None).await {
                 Ok(()) => {
+                    self.vault.outdate().await;
                     self.kernel.scrub_soon();
                     return answer::text(&next);
                 }

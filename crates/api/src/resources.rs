@@ -105,6 +105,7 @@ pub(crate) async fn update(
     };
     let rotated = app.kernel.rotate(request.by(), session, id, seal);
     rotated.await?;
+    app.vault.outdate().await;
     answer::view(&app.resource(session, id).await?)
 }
 

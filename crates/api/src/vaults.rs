@@ -79,6 +79,7 @@ pub(crate) async fn delete(
     let resources = app.kernel.resources();
     let removed = resources.remove(ResourceKind::Vault, &id.to_string()).await;
     removed.map_err(|fault| plain::write::<Vault>(&fault))?;
+    app.vault.outdate().await;
     app.kernel.scrub_soon();
     Ok(answer::json(answer::deleted(&id, "vault_deleted")))
 }
@@ -108,6 +109,7 @@ impl App {
                 .await
             {
                 Ok(()) => {
+                    self.vault.outdate().await;
                     self.kernel.scrub_soon();
                     return Ok(text);
                 }

@@ -65,6 +65,10 @@ pub trait Custodian: Debug + Send + Sync {
     /// If there is none to turn to, or the records cannot be read or written.
     async fn turn(&self) -> Result<Turned, Declined>;
 
+    /// Has nothing count that was read of secrets so far: some were changed. When this returns, what begins
+    /// to leave does so with what is stored now.
+    async fn outdate(&self);
+
     /// Returns why secrets cannot be used, if they cannot: words for an operator, that say what to do.
     fn trouble(&self) -> Option<String>;
 
@@ -219,6 +223,12 @@ impl Custodian for Vault {
         let turned = turning.await;
         let died = |fault| Declined::Broken(format!("the rotation died: {fault}"));
         Ok(turned.map_err(died)??)
+    }
+
+    async fn outdate(&self) {
+        self.0.shelf.outdate();
+        self.0.tokens.outdate();
+        self.0.sweepers.outdate();
     }
 
     fn trouble(&self) -> Option<String> {

@@ -32,8 +32,8 @@ pub struct Placed {
 impl Vault {
     /// Returns the variables of these vaults. Of several with one name that of the first vault counts.
     ///
-    /// What changes is seen some seconds later; as long as nothing does, the same `Arc` is returned. One
-    /// that was changed outside the server is left out.
+    /// What another server changes is seen some seconds later; as long as nothing changes, the same `Arc` is
+    /// returned. One that was changed outside the server is left out.
     ///
     /// # Errors
     ///
@@ -42,8 +42,9 @@ impl Vault {
         if vaults.is_empty() {
             return Ok(Arc::default());
         }
+        let version = self.0.shelf.version();
         let read = self.0.shelf.get(vaults);
-        if let Some(fresh) = read.as_ref().and_then(|read| read.fresh()) {
+        if let Some(fresh) = read.as_ref().and_then(|read| read.fresh(version)) {
             return Ok(fresh);
         }
         let found = self.variables(vaults).await?;
@@ -55,7 +56,7 @@ impl Vault {
             Some(same) => same,
             None => self.place_all(&found)?,
         };
-        self.0.shelf.put(vaults, of, placed.clone());
+        self.0.shelf.put(vaults, version, of, placed.clone());
         Ok(placed)
     }
 

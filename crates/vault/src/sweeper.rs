@@ -42,8 +42,9 @@ impl Vault {
         if lenders.is_empty() {
             return Ok(Scrubber::new([]));
         }
+        let version = self.0.sweepers.version();
         let read = self.0.sweepers.get(&lenders);
-        if let Some(fresh) = read.as_ref().and_then(|read| read.fresh()) {
+        if let Some(fresh) = read.as_ref().and_then(|read| read.fresh(version)) {
             return Ok(fresh);
         }
         let mut named = Named::new();
@@ -65,7 +66,7 @@ impl Vault {
             Some(same) => same,
             None => self.scrubber_of(&named)?,
         };
-        self.0.sweepers.put(&lenders, of, scrubber.clone());
+        self.0.sweepers.put(&lenders, version, of, scrubber.clone());
         Ok(scrubber)
     }
 

@@ -21,8 +21,8 @@ pub struct Token {
 impl Vault {
     /// Returns the tokens of these repositories, as far as they have any.
     ///
-    /// What changes is seen some seconds later; as long as nothing does, the same `Arc` is returned. One
-    /// that was changed outside the server is left out.
+    /// What another server changes is seen some seconds later; as long as nothing changes, the same `Arc` is
+    /// returned. One that was changed outside the server is left out.
     ///
     /// # Errors
     ///
@@ -31,8 +31,9 @@ impl Vault {
         if repositories.is_empty() {
             return Ok(Arc::default());
         }
+        let version = self.0.tokens.version();
         let read = self.0.tokens.get(repositories);
-        if let Some(fresh) = read.as_ref().and_then(|read| read.fresh()) {
+        if let Some(fresh) = read.as_ref().and_then(|read| read.fresh(version)) {
             return Ok(fresh);
         }
         let mut found = Vec::new();
@@ -48,7 +49,7 @@ impl Vault {
             Some(same) => same,
             None => self.open_tokens(&found)?,
         };
-        self.0.tokens.put(repositories, of, tokens.clone());
+        self.0.tokens.put(repositories, version, of, tokens.clone());
         Ok(tokens)
     }
 

@@ -252,6 +252,13 @@ impl Custodian for Remote {
         self.0.asker.ask_for(LONG, "/turn", json(&())).await
     }
 
+    /// A process that is away has nothing that could count.
+    async fn outdate(&self) {
+        if let Err(error) = self.0.asker.ask::<()>("/outdate", &()).await {
+            tracing::warn!("what changed of secrets may be seen some seconds later: {error}");
+        }
+    }
+
     fn trouble(&self) -> Option<String> {
         let trouble = self.0.trouble.borrow();
         trouble.as_ref().map(|(words, _)| words.clone())

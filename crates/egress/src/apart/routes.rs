@@ -66,6 +66,7 @@ pub(super) fn router(house: Arc<House>) -> Router {
         .route("/validate", post(validate))
         .route("/holding", post(holding))
         .route("/turn", post(turn))
+        .route("/outdate", post(outdate))
         .route("/dress", post(dress))
         .route("/unreachable", post(unreachable))
         .route("/revoke", post(revoke))
@@ -178,6 +179,11 @@ async fn holding(Asking(tenant): Asking) -> Answer<Holding> {
 
 async fn turn(Asking(tenant): Asking) -> Answer<Turned> {
     Ok(Json(Custodian::turn(&tenant.vault).await?))
+}
+
+async fn outdate(Asking(tenant): Asking) -> Answer<()> {
+    tenant.vault.outdate().await;
+    Ok(Json(()))
 }
 
 async fn dress(Asking(tenant): Asking, bytes: Bytes) -> Answer<Dress> {

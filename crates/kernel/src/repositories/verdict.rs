@@ -116,21 +116,33 @@ fn cause(said: &str, word: &str) -> Cause {
 
 /// Returns the end of what was said, on one line: the reason stands last.
 fn excerpt(said: &str) -> String {
+    let lines = said.lines().map(str::trim);
+    let (mut kept, mut left) = (Vec::new(), CHARACTERS);
+    for line in lines.filter(|line| !line.is_empty()).rev() {
+        let length = line.chars().count();
+        if length > left && !kept.is_empty() {
+            break;
+        }
+        kept.push(line.chars().take(left).collect::<String>());
+        left = left.saturating_sub(length);
+    }
+    kept.reverse();
     let plain = |sign: char| if sign.is_control() { ' ' } else { sign };
-    let words = said.lines().map(str::trim).filter(|line| !line.is_empty());
-    let words: String = words
-        .collect::<Vec<_>>()
-        .join("; ")
-        .chars()
-        .map(plain)
-        .collect();
-    let from = words.chars().count().saturating_sub(CHARACTERS);
-    words.chars().skip(from).collect()
+    kept.join("; ").chars().map(plain).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_told_is_the_end_in_whole_lines() {
+        let (long, last) = ("x".repeat(CHARACTERS - 5), "fatal: it ends");
+        assert_eq!(excerpt(&format!("{long}\n\n{last}\n")), last);
+        assert_eq!(excerpt("one\n two\u{7}\nthree"), "one; two ; three");
+        let all = excerpt(&"y".repeat(2 * CHARACTERS));
+        assert_eq!(all.len(), CHARACTERS);
+    }
 
     fn cause_of(said: &str) -> Option<Cause> {
         match Verdict::of(said) {

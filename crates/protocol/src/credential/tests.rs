@@ -263,7 +263,7 @@ fn bad_variables_are_refused() {
         ),
         (
             with(variable(), json!({"secret_name": "PATH"})),
-            "auth.secret_name: cannot be `PATH`: sandboxes set it themselves, so that the credential \
+            "auth.secret_name: cannot be `PATH`: sandboxes and shells set it themselves, so that the credential \
              would have no effect; choose another",
         ),
         (

@@ -406,6 +406,48 @@ async fn the_egress_process_dies_alone_and_is_found_again() {
     assert!(ended.unwrap().unwrap().success());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_changed_counts_from_the_answer_on() {
+    if !is_root() {
+        return;
+    }
+    let machine = Machine::new();
+    let (value, next, token) = (canary("value"), canary("next"), canary("token"));
+    let outside = Outside::new(&machine, &token, "unused").await;
+    let (at, open) = (outside.at, outside.at.to_string());
+    let authorities = outside.authorities.to_str().unwrap();
+    let keys = [
+        ("OUTLAST__EGRESS__OPEN", open.as_str()),
+        ("OUTLAST__EGRESS__AUTHORITIES", authorities),
+    ];
+    let egress = machine.egress(&keys).await;
+    let server = machine.server(None).await;
+    let client = &server.client;
+    let session = brought(client, at, &value, &token).await;
+    let vault = session["vault_ids"][0].as_str().unwrap();
+    let path = format!("/v1/vaults/{vault}/credentials");
+    let all = client.list(&path, &[], usize::MAX).await.unwrap();
+    let credential = format!("{path}/{}", all[0]["id"].as_str().unwrap());
+    let session = session["id"].as_str().unwrap();
+    let ask = format!("curl -sSk -H \"x-key: $API_KEY\" https://{at}/");
+    let told = async |turn| {
+        let told = ran(client, session, &ask, turn).await;
+        let (shown, sum) = told.split_once(' ').unwrap();
+        (shown.to_owned(), sum.parse::<u64>().unwrap())
+    };
+    let sum = |text: &str| text.bytes().map(u64::from).sum::<u64>();
+    assert_eq!(told(1).await.1, sum(&value));
+    let update = json!({"auth": {"type": "environment_variable", "secret_value": next}});
+    client.post(&credential, &update).await.unwrap();
+    assert_eq!(told(2).await.1, sum(&next));
+    let archive = format!("{credential}/archive");
+    client.post(&archive, &json!({})).await.unwrap();
+    let (placeholder, left) = told(3).await;
+    assert_eq!(left, sum(&placeholder), "the placeholder itself goes out");
+    assert!(server.stop().await.success());
+    drop(egress);
+}
+
 /// Serves as a provider that says what it was sent, key and all, and how long that is.
 async fn talkative() -> (String, tokio::task::JoinHandle<()>) {
     let quote = |headers: HeaderMap| async move {
